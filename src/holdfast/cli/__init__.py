@@ -1,7 +1,7 @@
 """The command line: `holdfast …`.
 
 Each command is declared in the file of its noun (`serve`, `plans`, `runs`, `questions`, `chat`,
-`converse`, `tokens`, `audit`, `doctor`, `backups`, `housekeeping`, `settings`, `demo`).
+`converse`, `tokens`, `audit`, `doctor`, `backups`, `copies`, `housekeeping`, `settings`, `demo`).
 Those files import nothing heavy, so that `--help` is there at once; what a command
 needs is imported when it runs.
 
@@ -23,6 +23,7 @@ from holdfast.cli.commands import (
     backups,
     chat,
     converse,
+    copies,
     demo,
     doctor,
     housekeeping,
@@ -89,6 +90,7 @@ NOUNS = (
     questions,
     doctor,
     backups,
+    copies,
     housekeeping,
     settings,
 )

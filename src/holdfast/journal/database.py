@@ -45,6 +45,9 @@ from holdfast.journal.port import Record, Written
 from holdfast.journal.rows import NoText, load_queries, load_script
 
 APPLICATION = int.from_bytes(b"Hold", "big")
+UNFINISHED = int.from_bytes(b"Copy", "big")
+"""What a database says it is while a copy into it is not finished."""
+
 SCHEMA = 7
 CHECKSUMS = 4
 PLACES = 6
@@ -161,9 +164,10 @@ def connect(path: Path) -> Connection:
     )
 
 
-def open_writer(path: Path, connect: Connect) -> Connection:
-    """The one connection that writes, on a database that is ready to be written to."""
-    return _opened(path, connect, partial(_prepare, path=path))
+def open_writer(path: Path, connect: Connect, *, unfinished: bool = False) -> Connection:
+    """The one connection that writes, on a database that is ready to be written to; one that a
+    copy is yet to be finished of only where that is said."""
+    return _opened(path, connect, partial(_prepare, path=path, unfinished=unfinished))
 
 
 def open_reader(path: Path, connect: Connect) -> Connection:
@@ -243,8 +247,8 @@ def _make_reader(connection: Connection) -> None:
     connection.execute("PRAGMA query_only = ON").fetchall()
 
 
-def _prepare(connection: Connection, path: Path) -> None:
-    version = _check_owner(connection, path)
+def _prepare(connection: Connection, path: Path, unfinished: bool) -> None:
+    version = _check_owner(connection, path, unfinished)
     if not version:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL").fetchall()
     [[mode]] = connection.execute("PRAGMA journal_mode = WAL").fetchall()
@@ -313,19 +317,29 @@ def _make_room(connection: Connection) -> None:
     connection.execute(f"PRAGMA cache_size = {_CACHE}").fetchall()
 
 
-def _check_owner(connection: Connection, path: Path) -> int:
+def _check_owner(connection: Connection, path: Path, unfinished: bool) -> int:
     """Which schema is there, 0 for none; looks without changing anything."""
+    [[tables]] = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    return schema_of(connection, path, unfinished=unfinished) if tables else 0
+
+
+def schema_of(connection: Connection, path: Path, *, unfinished: bool = False) -> int:
+    """Which schema a database has, which must be ours, known here, and whole."""
     [[version]] = connection.execute("PRAGMA user_version").fetchall()
     [[application]] = connection.execute("PRAGMA application_id").fetchall()
-    [[tables]] = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    if tables and application != APPLICATION:
+    if application == UNFINISHED and not unfinished:
+        raise OperatorError(
+            f"{path.parent} is an unfinished copy: run the same `holdfast copy` again, which goes "
+            "on with it, or remove that directory."
+        )
+    if application not in (APPLICATION, UNFINISHED):
         raise OperatorError(f"{path} belongs to another program. Choose another home.")
     if version > SCHEMA:
         raise JournalTooNew(
             f"{path} was written by a newer Holdfast (schema {version}, this one knows {SCHEMA}). "
             "Upgrade Holdfast, or use the home that belongs to this version."
         )
-    return int(version) if tables else 0
+    return int(version)
 
 
 def without_checksums(queries: Mapping[str, str]) -> Mapping[str, str]:

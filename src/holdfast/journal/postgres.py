@@ -64,8 +64,10 @@ class PostgresJournal:
     role = "server"
     """What the process that has it open is: a server, or a worker."""
 
-    def __init__(self, url: str, *, direct: str | None = None) -> None:
+    def __init__(self, url: str, *, direct: str | None = None, unfinished: bool = False) -> None:
+        """`unfinished`: also what a copy is yet to be finished of."""
         self.url = url
+        self._unfinished = unfinished
         self._connections = Connections(url)
         self._direct = direct or in_effect().value("database_direct") or url
         place_of(self._direct)  # a mistake in it is told now
@@ -103,7 +105,7 @@ class PostgresJournal:
             undo.push_async_callback(self._connections.close)
             async with self._connections.one() as connection:
                 await check_server(connection, self.place)
-                await check_schema(connection, self.place)
+                await check_schema(connection, self.place, unfinished=self._unfinished)
                 await check_clock(connection, self.place)
             undo.pop_all()
         self._sealer = Sealer(self._connections)

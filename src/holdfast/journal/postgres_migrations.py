@@ -50,7 +50,7 @@ async def migrate(url: str) -> int:
 async def _step(connection: Connection, place: str) -> bool:
     async with connection.transaction():
         await execute(connection, _SQL["lock_schema"])
-        schema = await _schema(connection, place)
+        schema = await _known_schema(connection, place, unfinished=True)
         if schema == SCHEMA:
             return False
         if schema == 0:
@@ -79,9 +79,10 @@ async def check_server(connection: Connection, place: str) -> None:
         )
 
 
-async def check_schema(connection: Connection, place: str) -> None:
-    """Refuse a database that this program's schema is not in."""
-    schema = await _schema(connection, place)
+async def check_schema(connection: Connection, place: str, *, unfinished: bool = False) -> None:
+    """Refuse a database that this program's schema is not in, and one that a copy is yet to be
+    finished of, unless that is what is wanted."""
+    schema = await _known_schema(connection, place, unfinished=unfinished)
     if schema == 0:
         await _refuse_strangers(connection, place)
         raise OperatorError(f"{place} is empty: {_MIGRATE}")
@@ -110,19 +111,25 @@ async def check_clock(connection: Connection, place: str) -> None:
         )
 
 
-async def schema_of(connection: Connection, place: str) -> int:
-    """Which schema is there; 0 where none is."""
-    [(program,)] = await execute(connection, _SQL["program"])
+async def schema_of(connection: Connection, place: str, *, unfinished: bool = False) -> int:
+    """Which schema is there, 0 where none is; `unfinished`: also of what a copy is yet to be
+    finished of."""
+    [(program, copying)] = await execute(connection, _SQL["program"])
     if program is None:
         return 0
+    if copying and not unfinished:
+        raise OperatorError(
+            f"{place} is an unfinished copy: run the same `holdfast copy` again, which goes on "
+            "with it, or remove it with `dropdb`."
+        )
     if program != "holdfast":
         raise _stranger(place)
     [(schema,)] = await execute(connection, _SQL["schema"])
     return int(schema)
 
 
-async def _schema(connection: Connection, place: str) -> int:
-    schema = await schema_of(connection, place)
+async def _known_schema(connection: Connection, place: str, *, unfinished: bool) -> int:
+    schema = await schema_of(connection, place, unfinished=unfinished)
     if schema > SCHEMA:
         raise JournalTooNew(
             f"{place} was written by a newer Holdfast (schema {schema}, this one knows {SCHEMA}). "

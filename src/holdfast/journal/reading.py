@@ -8,14 +8,14 @@ import sqlite3
 from pathlib import Path
 from urllib.parse import quote
 
-from holdfast.errors import JournalTooNew, NotFound, OperatorError
+from holdfast.errors import NotFound
 from holdfast.journal.database import (
-    APPLICATION,
     CHECKSUMS,
     SCHEMA,
     Connection,
     explain,
     open_reader,
+    schema_of,
 )
 from holdfast.journal.port import ExpiringValue
 from holdfast.journal.sqlite import OLD_SQL, SqliteJournal
@@ -24,15 +24,17 @@ from holdfast.journal.sqlite import OLD_SQL, SqliteJournal
 class ReadingJournal(SqliteJournal):
     """The committed events of a home; it takes no lock and writes nothing."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, unfinished: bool = False) -> None:
+        """`unfinished`: also what a copy is yet to be finished of."""
         super().__init__(path, connect=_connect_to_read)
         self.schema = SCHEMA
+        self._unfinished = unfinished
 
     async def open(self) -> None:
         refuse_empty(self.path)
         try:
             self._reader = open_reader(self.path, self._connect)
-            self.schema = _schema_of(self._reader, self.path)
+            self.schema = schema_of(self._reader, self.path, unfinished=self._unfinished)
             if self.schema < CHECKSUMS:
                 self._sql = OLD_SQL
         except sqlite3.Error as error:
@@ -73,13 +75,3 @@ def is_driven(database: Path) -> bool:
 def _connect_to_read(path: Path) -> Connection:
     address = f"file:{quote(str(path.resolve()))}?mode=ro"
     return sqlite3.connect(address, uri=True, timeout=1.0, isolation_level=None)
-
-
-def _schema_of(connection: Connection, path: Path) -> int:
-    [[application]] = connection.execute("PRAGMA application_id").fetchall()
-    [[version]] = connection.execute("PRAGMA user_version").fetchall()
-    if application != APPLICATION:
-        raise OperatorError(f"{path} belongs to another program. Choose another home.")
-    if version > SCHEMA:
-        raise JournalTooNew(f"{path} was written by a newer Holdfast. Upgrade this one.")
-    return int(version)

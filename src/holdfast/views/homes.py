@@ -102,8 +102,14 @@ def refuse_unused(app: Holdfast) -> None:
 
 
 @asynccontextmanager
-async def reading(place: Place) -> AsyncIterator[ReadingJournal]:
-    async with _opened(_shared(place) if isinstance(place, str) else ReadingJournal(place)) as one:
+async def reading(place: Place, *, unfinished: bool = False) -> AsyncIterator[ReadingJournal]:
+    """`unfinished`: also what a copy is yet to be finished of."""
+    journal = (
+        _shared(place, unfinished=unfinished)
+        if isinstance(place, str)
+        else ReadingJournal(place, unfinished=unfinished)
+    )
+    async with _opened(journal) as one:
         yield cast(ReadingJournal, one)
 
 
@@ -130,10 +136,10 @@ async def migrated(url: str | None) -> tuple[str, int, int]:
     return place_of_url(wanted), await migrate(wanted), SCHEMA
 
 
-def _shared(url: str) -> Journal:
+def _shared(url: str, *, unfinished: bool = False) -> Journal:
     from holdfast.journal.postgres import PostgresJournal
 
-    return PostgresJournal(url)
+    return PostgresJournal(url, unfinished=unfinished)
 
 
 @asynccontextmanager

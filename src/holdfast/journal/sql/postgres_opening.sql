@@ -11,7 +11,7 @@ SELECT current_setting('server_encoding');
 SELECT extract(epoch FROM clock_timestamp())::double precision;
 
 -- name: program
--- Whose table `installation` is, if there is one.
+-- Whose table `installation` is, if there is one, and whether a copy into it is not finished.
 SELECT CASE
     WHEN to_regclass('installation') IS NULL THEN NULL
     WHEN EXISTS (
@@ -19,7 +19,7 @@ SELECT CASE
         WHERE attrelid = to_regclass('installation') AND attname = 'key_check'
     ) THEN 'holdfast'
     ELSE 'another'
-END;
+END, to_regclass('copying') IS NOT NULL;
 
 -- name: schema
 -- Which schema is there.
