@@ -321,7 +321,7 @@ class Holdfast:
         assert isinstance(self.journal, PostgresJournal)
         self._driver = driver = RunDriver(self.engine, self.tools, lambda: self.pursue)
         clock = self.engine.clock.now
-        dispatcher = Dispatcher(self.journal, self.journal.url, driver, clock, self.concurrency)
+        dispatcher = Dispatcher(self.journal, self.journal.direct, driver, clock, self.concurrency)
         await dispatcher.open()
         return dispatcher
 

@@ -69,12 +69,12 @@ class PostgresJournal:
         self.url = url
         self._unfinished = unfinished
         self._connections = Connections(url)
-        self._direct = direct or in_effect().value("database_direct") or url
-        place_of(self._direct)  # a mistake in it is told now
+        self.direct = direct or in_effect().value("database_direct") or url
+        place_of(self.direct)  # a mistake in it is told now
         self._reader = Reader(self._connections)
         self._sealer = Sealer(self._connections)
         self._numbers = SharedNumbers(self._connections)
-        self._hints = Hints(self._connections, self._direct, self.role)
+        self._hints = Hints(self._connections, self.direct, self.role)
         self.slots = Slots(self._connections)
         self._writer: Writer | None = None
         self._worker_id: int | None = None
@@ -110,7 +110,7 @@ class PostgresJournal:
             undo.pop_all()
         self._sealer = Sealer(self._connections)
         self._numbers = SharedNumbers(self._connections)
-        self._hints = Hints(self._connections, self._direct, self.role)
+        self._hints = Hints(self._connections, self.direct, self.role)
         self._writer = Writer(self.url, self._hints.notify)
         self._writer.worker_id = self._worker_id
 
