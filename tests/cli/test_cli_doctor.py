@@ -152,8 +152,10 @@ def test_a_schema_that_is_not_this_releases(
 ) -> None:
     prompt.execute("UPDATE installation SET schema = schema + 1")
     assert "newer" in found(holdfast)["schema"]["problem"]
+    prompt.execute("UPDATE installation SET schema = -1")
+    assert "back it up" in found(holdfast)["schema"]["remedy"]
     monkeypatch.setenv("HOLDFAST_DATABASE", empty_database())
-    assert "holdfast migrate" in found(holdfast)["schema"]["remedy"]
+    assert found(holdfast)["schema"]["remedy"] == "run `holdfast migrate`"
 
 
 def test_clocks_that_differ(

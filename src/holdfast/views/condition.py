@@ -127,6 +127,8 @@ def _schema(condition: Condition) -> Finding:
             ),
             msg("upgrade Holdfast here"),
         )
+    if not found:
+        return _error("schema", msg("the database is empty"), msg("run `holdfast migrate`"))
     return _error(
         "schema",
         msg("schema {found} is there, and this Holdfast needs {wanted}", **_pair(found, wanted)),
