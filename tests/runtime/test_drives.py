@@ -100,6 +100,7 @@ async def test_a_consumer_that_leaves_after_another_has_taken_over_is_forgotten(
     drives = app.engine.drives
     assert drives is not None
     await app.engine.attend(run.id)
-    drives.superseded(drives.driven[run.id])
+    actor = drives.driven[run.id]
+    drives.superseded(actor, actor.drive)
     await app.engine.leave(run.id)
     assert drives._consumed == set()

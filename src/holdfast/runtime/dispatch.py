@@ -185,7 +185,8 @@ class Dispatcher:
         self._app.job_manager = self._jobs
         self._app.task(name=TASK, queue=QUEUE, pass_context=True, retry=_Returned())(self._drive)
         self._worker: Worker | None = None
-        self._running: set[int] = set()
+        self._running: set[Drive] = set()
+        """Each is ended by itself: the same job may be given to us again."""
         self._unknown: set[tuple[int, int]] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
@@ -229,14 +230,15 @@ class Dispatcher:
     async def _drive(self, context: JobContext, run_id: str) -> None:
         job = context.job
         assert job.id is not None
-        self._running.add(job.id)
+        drive = Drive(job.id, job.attempts)
+        self._running.add(drive)
         try:
-            await self._driver.drive(run_id, Drive(job.id, job.attempts))
+            await self._driver.drive(run_id, drive)
         except HandedBack as back:
             log.info("%s", back)
             raise
         finally:
-            self._running.discard(job.id)
+            self._running.discard(drive)
 
     async def _work(self) -> None:
         """A worker that fails is replaced."""
@@ -287,7 +289,7 @@ class Dispatcher:
             queue=QUEUE, seconds_since_heartbeat=STALLED_SECONDS
         )
         for job in stalled:
-            if job.id is not None and job.id not in self._running:
+            if job.id is not None and Drive(job.id, job.attempts) not in self._running:
                 log.warning("the driver of run %s is gone: another takes it over", job.lock)
                 await self._jobs.give_back(job.id, job.attempts)
 
@@ -297,10 +299,10 @@ class Dispatcher:
         if worker_id is None:
             return
         held = await self._jobs.held(worker_id)
-        unknown = {one for one in held if not self._knows(one[0])}
+        unknown = {one for one in held if not self._knows(*one)}
         for job_id, attempts in unknown & self._unknown:
             await self._jobs.give_back(job_id, attempts)
         self._unknown = unknown
 
-    def _knows(self, job_id: int) -> bool:
-        return job_id in self._running or self._driver.holds(job_id)
+    def _knows(self, job_id: int, attempts: int) -> bool:
+        return Drive(job_id, attempts) in self._running or self._driver.holds(job_id)

@@ -151,8 +151,11 @@ class Drives:
         else:
             done.set_exception(why)
 
-    def superseded(self, actor: Actor) -> None:
-        """Another has taken it over. What is still in flight here is reported when it ends."""
+    def superseded(self, actor: Actor, drive: Drive | None) -> None:
+        """Another has taken it over from this drive, unless we have since. What is still in flight
+        here is reported when it ends."""
+        if actor.drive != drive:
+            return
         log.warning(
             "run %s has another driver now: what is in flight here is late",
             actor.run_id,
@@ -177,8 +180,9 @@ class Drives:
         taking, actor.taking = actor.taking, False
         if actor.pulled:
             return taking  # its consumer says so, when it is there
+        here = {*actor.in_flight, *_reported(actor)}
         if not taking or not any(
-            isinstance(one, PERFORMED) and (one.work.step_id, one.work.claim) not in actor.in_flight
+            isinstance(one, PERFORMED) and (one.work.step_id, one.work.claim) not in here
             for one in actor.machine.effects_in_flight(actor.committed)
         ):
             return False
@@ -242,8 +246,15 @@ class Drives:
             self.outbox.moved(actor.run_id, actor.committed.version)
         for birth in append.child_appends:
             self.outbox.moved(birth.run_id, len(birth.records))
-        if append.ends_drive:
+        if append.ends_drive and append.drive == actor.drive:
             self.end(actor)
+
+
+def _reported(actor: Actor) -> Iterator[tuple[str, int]]:
+    """What has come to an end here and is yet to be recorded."""
+    for envelope in actor.mailbox:
+        if isinstance(envelope.command, c.ReportOutcome):
+            yield envelope.command.step_id, envelope.command.claim
 
 
 def words_to_children(actor: Actor, effects: Sequence[f.Effect]) -> Iterator[OutboxMessage]:

@@ -319,6 +319,8 @@ class TurnLoop:
                 self._faults.reach("append.before")
             await self._journal.append(append)
         except Exception as error:
+            if self.drives is not None and isinstance(error, Superseded):
+                self.drives.superseded(actor, append.drive)
             self._undo(actor, turn, error)
             return
         if self._faults is not None:
@@ -375,8 +377,6 @@ class TurnLoop:
         actor.forget()
         envelopes, turn.effects = turn.envelopes, ()
         if isinstance(error, VersionConflict | Superseded):
-            if self.drives is not None and isinstance(error, Superseded):
-                self.drives.superseded(actor)
             actor.mailbox.extendleft(reversed(envelopes or [Envelope(c.Tick(), lazy=True)]))
             actor.stale, turn.replies = True, ()
         elif isinstance(error, OperatorError):
