@@ -36,7 +36,7 @@ from chaos_storm import Storm  # noqa: E402
 from holdfast import Client  # noqa: E402
 
 SECRET_KEY = "Y2hhb3MgY2hhb3MgY2hhb3MgY2hhb3MgY2hhb3MgY2g="
-AT_ONCE = 60
+AT_ONCE = 100
 ABSENCE = 60.0
 TELL_EVERY = 10.0
 PATIENCE = 24 * 3600.0

@@ -58,11 +58,11 @@ class Member:
         self._stopping = True
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGTERM)
-        try:
-            await asyncio.wait_for(self._keeping, STOPS_WITHIN)
-        except TimeoutError:
+        await asyncio.wait((self._keeping,), timeout=STOPS_WITHIN)
+        if not self._keeping.done():
             self.ended.append(f"{self.name} did not stop within {STOPS_WITHIN:g} s")
             await self.kill()
+        await self._keeping
 
     async def _keep(self) -> None:
         while not self._stopping:
@@ -76,6 +76,8 @@ class Member:
                     stdout=asyncio.subprocess.PIPE,
                     stderr=log,
                 )
+            if self._stopping:
+                process.terminate()
             assert process.stdout is not None
             said = json.loads(await process.stdout.readline() or "{}")
             works = "pid" in said

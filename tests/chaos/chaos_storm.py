@@ -17,8 +17,10 @@ from chaos_cluster import Cluster
 KILL_EVERY = (1.5, 5.0)
 RESTART_EVERY = (5.0, 20.0)
 FAULT_EVERY = (0.5, 2.0)
-MOST_FAILURES = 6
-LONGEST_DELAY = 0.3
+FAILURES = (1, 2, 5, 60)
+"""Of a tool one after the other: of the last, some runs use up their attempts."""
+
+LONGEST_DELAY = 1.0
 
 FAILING = (
     "create_employee_profile",
@@ -86,7 +88,7 @@ class Storm:
 
     async def let_fail(self, chance: random.Random) -> None:
         tool = chance.choice(FAILING)
-        await self.cluster.office.configure_failures({tool: chance.randint(1, MOST_FAILURES)})
+        await self.cluster.office.configure_failures({tool: chance.choice(FAILURES)})
         tool = chance.choice(FAILING)
         await self.cluster.office.configure_delays({tool: chance.uniform(0, LONGEST_DELAY)})
         self.counts["faults"] += 1
