@@ -154,6 +154,8 @@ class Actor:
     claim of a snippet that is still at work."""
     draining: bool = False
     stale: bool = False
+    appending: int = 0
+    """The version that an append will have made which is under way, on a shared journal."""
     drive: Drive | None = None
     """As whose driver this process starts its steps, where the journal is shared."""
     taking: bool = False

@@ -36,7 +36,7 @@ from holdfast.runtime.hints import Outbox
 
 log = logging.getLogger("holdfast")
 
-JOBS_KEPT: Final = 64
+JOBS_KEPT: Final = 256
 """How many ids of jobs are in reserve for runs that are born here."""
 
 SOON: Final = 2.0

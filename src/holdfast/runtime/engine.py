@@ -285,9 +285,12 @@ class Engine:
         try:
             # Let other tasks have a turn: a caller that polls must not keep the loop to itself.
             await asyncio.sleep(0)
-            state = await self.state(run_id)
-            if settled(state):
-                return state
+            driven = self.drives.driven.get(run_id) if self.drives is not None else None
+            # What happens to a run that is driven here is heard of here: the disk is not asked.
+            if driven is None or settled(driven.committed):
+                state = await self.state(run_id)
+                if settled(state):
+                    return state
             async with asyncio.timeout(timeout):
                 return await done
         except TimeoutError:

@@ -196,6 +196,10 @@ class ActorRegistry:
         """Whether this is still the run's actor."""
         return self.by_id.get(actor.run_id) is actor
 
+    def knows(self, run_id: str) -> bool:
+        """Whether it is in memory, or about to be: what is found then may be older than this."""
+        return run_id in self.by_id or run_id in self._loading
+
     def drop(self, actor: Actor) -> None:
         if self.holds(actor):
             del self.by_id[actor.run_id]

@@ -122,21 +122,32 @@ class TurnLoop:
     async def current(self, run_id: str) -> Actor:
         """As `find`; where others append to the journal too, the next turn is decided on what is
         on disk by now."""
-        actor = await self.find(run_id)
-        if self.drives is not None:
-            version = await self._journal.version(run_id)
-            if version != actor.committed.version and actor.committed.version:
-                actor.stale = True
+        actor, _ = await self._compared(run_id)
         return actor
 
     async def read(self, run_id: str) -> RunState:
         """The run as it is on disk."""
-        actor = await self.current(run_id)
-        if not actor.stale or self.drives is None:
+        actor, on_disk = await self._compared(run_id)
+        if self.drives is None or (on_disk and not actor.stale):
             return actor.committed
         reader = actor.awaited()
-        self.retry(actor)
+        if actor.stale:
+            self.retry(actor)
         return await reader
+
+    async def _compared(self, run_id: str) -> tuple[Actor, bool]:
+        """The run's actor, which is stale if another process has appended something, and whether it
+        is as on disk: an append of ours may be there whose acknowledgement is on its way."""
+        known = self._actors.knows(run_id)
+        actor = await self.find(run_id)
+        if self.drives is None or not known:
+            return actor, True
+        version = await self._journal.version(run_id)
+        if version == actor.committed.version or not actor.committed.version:
+            return actor, True
+        if not version or version != actor.appending:
+            actor.stale = True
+        return actor, False
 
     def renew(self, actor: Actor) -> None:
         """Have a run brought up to what others have appended."""
@@ -315,6 +326,7 @@ class TurnLoop:
             append = append_of(actor, turn.envelopes, along)
             if self.drives is not None:
                 append = self.drives.marked(actor, append, turn.effects)
+                actor.appending = append.expected + len(append.records)
             if self._faults is not None:
                 self._faults.reach("append.before")
             await self._journal.append(append)
@@ -323,6 +335,8 @@ class TurnLoop:
                 self.drives.superseded(actor, append.drive)
             self._undo(actor, turn, error)
             return
+        finally:
+            actor.appending = 0
         if self._faults is not None:
             self._faults.reach("append.after")
         children, before, state = actor.child_appends, actor.committed, actor.builder.state
@@ -334,6 +348,7 @@ class TurnLoop:
             self._inform(before, state)
         self._hub.publish(before, state, append.records)
         if self.drives is not None:
+            actor.answer_readers()
             self.drives.committed(actor, append)
         for _, child in children:
             self._take_up(child)
