@@ -38,7 +38,7 @@ from holdfast.journal.port import (
 )
 from holdfast.journal.postgres import PostgresJournal
 from holdfast.journal.postgres_appends import SQL
-from holdfast.journal.postgres_database import connect
+from holdfast.journal.postgres_database import Connections, connect
 from holdfast.journal.postgres_migrations import migrate
 from holdfast.testing.journal_keeping import assert_gapless, did
 from holdfast.testing.journal_samples import (
@@ -589,3 +589,14 @@ def test_who_does_not_use_it_does_not_load_it() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert told.stdout == "False\n"
+
+
+async def test_a_pooler_that_mixes_up_prepared_statements_is_named(database: str) -> None:
+    """As PgBouncer before 1.21 does in transaction mode: a name is taken by another's statement."""
+    connections = Connections(database)
+    connections.open()
+    async with connections.one() as connection:
+        await connection.execute(b"PREPARE _pg3_0 AS SELECT 1", prepare=False)
+    with pytest.raises(JournalUnavailable, match=r"PgBouncer 1\.21 or newer"):
+        await connections.select(b"SELECT 2")
+    await connections.close()

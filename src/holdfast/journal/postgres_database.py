@@ -176,7 +176,7 @@ def explain(error: Exception, place: str) -> HoldfastError:
         return InternalError(f"{place} cannot take what was to be written: {error}")
     state = error.sqlstate or ""
     told = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if state.startswith(_OURS):
+    if state.startswith(_OURS) and state not in _REMEDIES:
         return InternalError(f"{place} refused a statement of ours: {told}")
     if isinstance(error, psycopg.DataError) and not state:
         return InternalError(f"{place} cannot take what was to be written: {told}")
@@ -187,7 +187,14 @@ def explain(error: Exception, place: str) -> HoldfastError:
 _OURS: Final = ("21", "22", "23", "42", "0A")
 """Classes of errors that our statements cause, and no operator can mend."""
 
+_POOLER: Final = (
+    "A pooler stands between that mixes up prepared statements: it must be PgBouncer 1.21 or newer "
+    "with max_prepared_statements above 0, or pool by sessions."
+)
+
 _REMEDIES: Final = {
+    "26000": _POOLER,
+    "42P05": _POOLER,
     "53100": "Free some disk space there; it goes on by itself.",
     "53300": "Let the server take more connections (max_connections), or put PgBouncer before it.",
     "25006": "It only reads: name the server that writes.",
