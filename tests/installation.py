@@ -26,7 +26,7 @@ from holdfast import Holdfast, PlanInstance
 from holdfast.model.run import RunStatus
 from workshop import Workshop
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Far beyond what anything here takes."""
 
 LOCALE = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from holdfast import Holdfast
 from holdfast.journal import postgres_slots
+from holdfast.runs import driving
 from holdfast.runtime import dispatch
 
 DIRECTORY = "WORKSHOP"
@@ -49,6 +50,38 @@ PLANS = {
 }
 """By plan: the tools that it calls, one after another."""
 
+BOTH = """
+plan_id: both
+name: Two things at once
+main_task_id: "000"
+inputs: {part: {type: text, default: part}}
+tasks:
+  - {task_id: "000", name: The whole}
+  - {task_id: "001", name: Welded}
+  - {task_id: "002", name: Chosen}
+listeners:
+  - listener_id: L001
+    trigger_task_id: "000"
+    trigger_condition: Running
+    listener_type: tool
+    tool: weld
+    args: {part: "{000.context.part}"}
+    success_output: {task_id: "001", status: Done}
+  - listener_id: L002
+    trigger_task_id: "000"
+    trigger_condition: Running
+    listener_type: tool
+    tool: choose
+    args: {part: "{000.context.part}"}
+    success_output: {task_id: "002", status: Done}
+  - listener_id: L003
+    trigger_task_id: ["001", "002"]
+    trigger_condition: "001.status == Done and 002.status == Done"
+    listener_type: code
+    code_snippet: "result = {'success': True}"
+    success_output: {task_id: "000", status: Done}
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
@@ -69,8 +102,12 @@ class Workshop:
     def let_go(self) -> None:
         (self.directory / "go").touch()
 
+    @property
+    def is_open(self) -> bool:
+        return (self.directory / "go").exists()
+
     async def gate(self) -> None:
-        while not (self.directory / "go").exists():  # noqa: ASYNC110
+        while not self.is_open:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
@@ -116,8 +153,9 @@ def furnish(app: Holdfast, workshop: Workshop, lacking: str = "") -> Holdfast:
 
     async def blast(part: str) -> dict[str, str]:
         workshop.note("blast", part)
-        os.kill(os.getpid(), signal.SIGKILL)
-        return {}
+        if not workshop.is_open:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"made": part}
 
     for tool in (weld, paint, cut, choose, blast):
         if tool.__name__ != lacking:
@@ -125,6 +163,8 @@ def furnish(app: Holdfast, workshop: Workshop, lacking: str = "") -> Holdfast:
     for name, tools in PLANS.items():
         if lacking not in tools:
             app.load_plan_text(plan(name, tools))
+    if lacking not in ("weld", "choose"):
+        app.load_plan_text(BOTH)
     return app
 
 
@@ -140,3 +180,5 @@ def hasten(seconds: float) -> None:
     """Take a driver for gone after so long, and retry as often."""
     dispatch.STALLED_SECONDS = postgres_slots.GONE_SECONDS = seconds  # type: ignore[misc]
     dispatch.HEARTBEAT_SECONDS = seconds / 5  # type: ignore[misc]
+    dispatch.FORGOTTEN_SECONDS = seconds  # type: ignore[misc]
+    driving.TRY_SECONDS = seconds / 50  # type: ignore[misc]

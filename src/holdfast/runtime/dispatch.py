@@ -201,6 +201,7 @@ class Dispatcher:
     def drain(self) -> None:
         """Take no more runs."""
         self._closing = True
+        self.ready.clear()
         if self._worker is not None:
             self._worker.stop()  # type: ignore[no-untyped-call]
 

@@ -46,12 +46,12 @@ async def work(
     app.drives = True
     async with AsyncExitStack() as stack:
         stopped = _told_to_stop(stack, on_stop)
-        await stack.enter_async_context(app)
-        await RegisteredPlans(app).open()
-        await Supervisor(app).start()
         port = None
         if health_port is not None:
             port = await stack.enter_async_context(_health(app, host, health_port))
+        await stack.enter_async_context(app)
+        await RegisteredPlans(app).open()
+        await Supervisor(app).start()
         assert app.dispatcher is not None
         await _first(app.dispatcher.ready.wait(), stopped.wait())
         if not stopped.is_set():
