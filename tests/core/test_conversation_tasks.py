@@ -199,7 +199,10 @@ def test_what_a_person_has_refused_is_not_asked_again() -> None:
 def test_an_unknown_tool_fails_its_task() -> None:
     talk = executing(replace(PAY, type="absent")).fill()
     assert last_error(talk) == v.EngineFailed(
-        "there is no tool absent", EngineState.EXECUTING, "t1"
+        "there is no tool absent in the process that runs this: add it there, then have this run "
+        "again",
+        EngineState.EXECUTING,
+        "t1",
     )
 
 

@@ -17,14 +17,10 @@ from holdfast.errors import HoldfastError, NotFound
 from holdfast.journal.port import Drive
 from holdfast.model import commands as c
 from holdfast.runs.required_tools import own_tools
-from holdfast.runtime.drives import HandedBack
+from holdfast.runtime.drives import HandedBack, Refused
 from holdfast.runtime.engine import Engine
 
 Pursue: TypeAlias = Callable[[str], Awaitable[None]]
-
-MOST_TRIES: Final = 5
-"""How often a run that needs a tool which is not here is left to other workers; then it is driven
-all the same, and a person sees what is missing."""
 
 TRY_SECONDS: Final = 1.0
 LONGEST_TRY: Final = 60.0
@@ -39,16 +35,18 @@ class RunDriver:
         self._pursuer = pursuer
         self._pursuits: set[asyncio.Task[None]] = set()
 
-    async def drive(self, run_id: str, drive: Drive) -> None:
+    async def drive(self, run_id: str, drive: Drive, *, anyway: bool = False) -> None:
+        """Refused where a tool is not here that the run needs, unless it is to be driven anyway: a
+        person sees then what is missing."""
         try:
             state = await self._engine.state(run_id)
         except NotFound:
             return  # it was removed
         delay = min(TRY_SECONDS * 2**drive.attempt, LONGEST_TRY)
         missing = [one for one in own_tools(state) if one not in self._tools]
-        if missing and drive.attempt < MOST_TRIES:
+        if missing and not anyway:
             reason = f"this process has no tool {', '.join(dict.fromkeys(missing))}"
-            raise HandedBack(run_id, reason, delay)
+            raise Refused(run_id, reason, delay)
         if not isinstance(state, ConversationState):
             await self._engine.drive(run_id, drive)
         elif (pursue := self._pursuer()) is None:

@@ -9,6 +9,8 @@ itself is only this:
   that was thought dead must not end what another has taken over.
 * Jobs of workers whose heart has stopped are returned (`_rescue`), though not before the database
   has been there for as long as it takes to be sure: after it was away every heart has stopped.
+* A run that a worker refuses is offered to each other that is alive. Those that poll in step would
+  have it in the same order each time, so how long it waits is a matter of chance.
 * A job that this worker holds and does not know of (its fetching was not acknowledged, or the birth
   that should have come with it has failed) is returned too.
 """
@@ -17,8 +19,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
@@ -30,11 +33,11 @@ from procrastinate.manager import JobManager
 from procrastinate.retry import BaseRetryStrategy
 from procrastinate.worker import Worker
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, JournalUnavailable
 from holdfast.journal.port import Drive
 from holdfast.journal.rows import load_queries
 from holdfast.journal.shared import SharedJournal
-from holdfast.runtime.drives import HandedBack
+from holdfast.runtime.drives import HandedBack, Refused
 
 log = logging.getLogger("holdfast")
 
@@ -49,6 +52,14 @@ POLL_SECONDS: Final = 1.0
 FORGOTTEN_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 0.5
 LONGEST_DELAY: Final = 600.0
+
+MOST_TRIES: Final = 5
+"""How often a run is offered at least before it is driven by a worker that lacks what it needs; and
+not before each that is alive has refused it."""
+
+OFFER_SECONDS: Final = 4.0
+"""How long it waits at most while there are workers that have not been asked."""
+
 _FOREVER: Final = 30 * 24 * 3600.0
 
 _SQL: Final = load_queries("dispatch_queries.sql")
@@ -59,7 +70,7 @@ T = TypeVar("T")
 class Driver(Protocol):
     """What drives runs: the engine."""
 
-    async def drive(self, run_id: str, drive: Drive) -> None: ...
+    async def drive(self, run_id: str, drive: Drive, *, anyway: bool = False) -> None: ...
 
     def holds(self, job: int) -> bool: ...
 
@@ -151,12 +162,15 @@ class GuardedJobs(JobManager):
 
 
 class _Returned(BaseRetryStrategy):
-    """A run that could not be driven to its end is driven again, ever more rarely."""
+    """A run that could not be driven to its end is driven again: soon, where only the database was
+    away, and else ever more rarely."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
         delay = 0.0
         if isinstance(exception, HandedBack):
             delay = exception.delay
+        elif isinstance(exception, JournalUnavailable):
+            delay = RETRY_SECONDS
         elif not isinstance(exception, asyncio.CancelledError):
             delay = min(2.0 ** min(job.attempts, 20), LONGEST_DELAY)
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=delay))
@@ -228,18 +242,44 @@ class Dispatcher:
         else:
             self.ready.set()
 
-    async def _drive(self, context: JobContext, run_id: str) -> None:
+    async def _drive(
+        self, context: JobContext, run_id: str, refused: Mapping[str, bool] | None = None
+    ) -> None:
         job = context.job
         assert job.id is not None
         drive = Drive(job.id, job.attempts)
         self._running.add(drive)
         try:
-            await self._driver.drive(run_id, drive)
+            await self._drive_or_offer(run_id, drive)
         except HandedBack as back:
             log.info("%s", back)
             raise
         finally:
             self._running.discard(drive)
+
+    async def _drive_or_offer(self, run_id: str, drive: Drive) -> None:
+        try:
+            await self._driver.drive(run_id, drive)
+        except Refused as back:
+            others = await self._refuse(drive)
+            if others or drive.attempt < MOST_TRIES:
+                longest = min(back.delay, OFFER_SECONDS) if others else back.delay
+                back.delay = longest * random.uniform(0.5, 1.0)  # noqa: S311
+                raise
+            await self._driver.drive(run_id, drive, anyway=True)
+
+    async def _refuse(self, drive: Drive) -> bool:
+        """Whether workers are alive that have not refused the run."""
+        if self._journal.worker_id is None:
+            return True
+        told = await self._connector.execute_query_all_async(
+            _SQL["refuse_job"],
+            id=drive.job,
+            attempts=drive.attempt,
+            worker_id=self._journal.worker_id,
+            seconds=STALLED_SECONDS,
+        )
+        return any(row["others"] for row in told)
 
     async def _work(self) -> None:
         """A worker that fails is replaced."""

@@ -51,6 +51,10 @@ class HandedBack(Exception):
         self.delay = delay
 
 
+class Refused(HandedBack):
+    """This process lacks what the run needs, and another may have it."""
+
+
 class Drives:
     def __init__(
         self, journal: SharedJournal, background: BackgroundTasks, outbox: Outbox, most: int

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 from immutables import Map
 
 from holdfast.core.approval import mode_of
-from holdfast.core.interactions.calls import bind_consent, call_name
+from holdfast.core.interactions.calls import absent, bind_consent, call_name
 from holdfast.core.plan.builder import told_updates
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.state import PlanState, TaskFacts
@@ -343,9 +343,7 @@ def outcome_of_listener(
 def _call_wanted(call: CallWanted, facts: c.ToolFacts | None) -> c.Outcome:
     """No person can be asked in the middle of a snippet, so what needs consent is refused."""
     if facts is None:
-        return c.Failed(
-            Failure(FailureKind.PERMANENT, msg("there is no tool {tool}", tool=call.function))
-        )
+        return c.Failed(absent(call.function))
     mode = mode_of(facts.approval, call.args)
     if mode is not ApprovalMode.AUTO:
         if mode is ApprovalMode.DISABLED:

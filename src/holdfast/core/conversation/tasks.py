@@ -68,11 +68,7 @@ def _start_tool(
 ) -> None:
     name, step = builder.task(step_id).type, builder.step(step_id)
     if tool is None:
-        broke(
-            builder,
-            step_id,
-            Failure(FailureKind.PERMANENT, msg("there is no tool {tool}", tool=name)),
-        )
+        broke(builder, step_id, calls.absent(name))
         return
     args = without_outdated(builder.state, step_id, args, tool)
     call = (builder.state.run_id, step_id, step.firing)

@@ -39,6 +39,7 @@ from holdfast.model.events import Move, OutcomeLost, QuestionOpened
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import Asking, InteractionOption, InteractionType
 from holdfast.model.record import record
+from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json, JsonObject
 
 
@@ -49,6 +50,18 @@ def bind_consent(call: str, tool: str, version: str, args: Mapping[str, Json]) -
 def call_name(run_id: str, step_id: str, firing: int) -> str:
     """The call that consent is bound to: one firing of one step, and no other."""
     return f"{run_id}:{step_id}:{firing}"
+
+
+def absent(tool: str) -> Failure:
+    """Where plans and processes differ: a person sees to it that it is there."""
+    return Failure(
+        FailureKind.PERMANENT,
+        msg(
+            "there is no tool {tool} in the process that runs this: add it there, then have this "
+            "run again",
+            tool=tool,
+        ),
+    )
 
 
 def shown_call(tool: str, args: Mapping[str, Json], facts: ToolFacts) -> dict[str, Json]:

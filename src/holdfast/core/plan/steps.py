@@ -11,6 +11,7 @@ from holdfast.core.interactions.calls import (
     NeedConsent,
     Refuse,
     Start,
+    absent,
     judge_call,
     without_outdated,
 )
@@ -122,7 +123,7 @@ def _start_tool(
     Nor under a key that the outside world may have seen: it stands for the bytes sent with it.
     """
     if tool is None:
-        _fail_unsent(builder, listener, msg("there is no tool {tool}", tool=name))
+        fail_listener(builder, listener.id, absent(name))
         return
     args = step.args
     if args is None or (step.consent is None and not _may_have_been_sent(step)):
