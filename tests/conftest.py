@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -25,7 +24,7 @@ from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
 from holdfast.model.recorded import Event
 from holdfast.testing.clock import ManualClock
-from installation import Installation
+from installation import SECRET_KEY, Installation
 from postgresql_server import Server, migrated
 from workshop import Workshop
 
@@ -33,9 +32,6 @@ PATIENCE = 60.0
 """Far beyond what anything here takes; a test that reaches it has hung."""
 
 os.environ.pop("HOLDFAST_DATABASE", None)  # tests say themselves where runs are kept
-
-SECRET_KEY = b64encode(bytes(range(32))).decode()
-"""For databases, which need one that all who share them have."""
 
 settings.register_profile(
     "whatever the speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]

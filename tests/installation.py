@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ from workshop import Workshop
 
 PATIENCE = 180.0
 """Far beyond what anything here takes."""
+
+SECRET_KEY = b64encode(bytes(range(32))).decode()
+"""For databases, which need one that all who share them have."""
 
 LOCALE = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 COMMAND = [sys.executable, "-c", "from holdfast.cli import main; main()"]

@@ -43,7 +43,7 @@ from holdfast.journal.port import (
 from holdfast.journal.postgres_appends import SQL
 from holdfast.journal.postgres_batches import snapshot_crc
 from holdfast.journal.postgres_condition import figures
-from holdfast.journal.postgres_database import Connections, load_statements, place_of
+from holdfast.journal.postgres_database import AT_START, Connections, load_statements, place_of
 from holdfast.journal.postgres_hints import Hints
 from holdfast.journal.postgres_migrations import check_clock, check_schema, check_server
 from holdfast.journal.postgres_numbers import SharedNumbers
@@ -103,7 +103,7 @@ class PostgresJournal:
         async with AsyncExitStack() as undo:
             self._connections.open()
             undo.push_async_callback(self._connections.close)
-            async with self._connections.one() as connection:
+            async with self._connections.one(AT_START) as connection:
                 await check_server(connection, self.place)
                 await check_schema(connection, self.place, unfinished=self._unfinished)
                 await check_clock(connection, self.place)

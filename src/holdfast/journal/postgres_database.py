@@ -46,6 +46,10 @@ CONNECTIONS: Final = 8
 CONNECT_SECONDS: Final = 3
 STATEMENTS_KEPT: Final = 200
 
+LATER: Final = "It goes on by itself once the database can be reached."
+AT_START: Final = "See that the database is there and lets you in from here, and start again."
+"""What to do about a database that is away, while it is in use and before."""
+
 _LIVELINESS: Final = {
     "connect_timeout": CONNECT_SECONDS,
     "tcp_user_timeout": 10_000,
@@ -117,8 +121,9 @@ class Connections:
         return self._rights is not None
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[Connection]:
-        """A connection of one's own; its failures as Holdfast's errors."""
+    async def one(self, remedy: str = LATER) -> AsyncIterator[Connection]:
+        """A connection of one's own; its failures as Holdfast's errors, with this remedy where
+        there is no better one."""
         if self._rights is None:
             raise JournalUnavailable(f"{self.place} {NOT_OPEN}")
         try:
@@ -129,7 +134,7 @@ class Connections:
                 finally:
                     await self.put_back(connection)
         except psycopg.Error as error:
-            raise explain(error, self.place) from error
+            raise explain(error, self.place, remedy) from error
 
     async def select(self, statement: bytes, parameters: Sequence[Any] = ()) -> list[Row]:
         """All rows of one statement."""
@@ -170,7 +175,7 @@ async def execute(
     return await cursor.fetchall() if cursor.description else []
 
 
-def explain(error: Exception, place: str) -> HoldfastError:
+def explain(error: Exception, place: str, remedy: str = LATER) -> HoldfastError:
     """What a failure of PostgreSQL or of the way to it means to the operator."""
     if not isinstance(error, psycopg.Error):
         return InternalError(f"{place} cannot take what was to be written: {error}")
@@ -180,8 +185,10 @@ def explain(error: Exception, place: str) -> HoldfastError:
         return InternalError(f"{place} refused a statement of ours: {told}")
     if isinstance(error, psycopg.DataError) and not state:
         return InternalError(f"{place} cannot take what was to be written: {told}")
-    remedy = _REMEDIES.get(state, "It goes on by itself once the database can be reached.")
-    return JournalUnavailable(f"{place} did not acknowledge ({told}). {remedy}")
+    state = state or next((one for words, one in _REFUSALS.items() if words in str(error)), "")
+    return JournalUnavailable(
+        f"{place} did not acknowledge ({told}). {_REMEDIES.get(state, remedy)}"
+    )
 
 
 _OURS: Final = ("21", "22", "23", "42", "0A")
@@ -203,6 +210,20 @@ _REMEDIES: Final = {
     "3D000": "Make the database first, with `createdb`.",
     "42501": "Give this user the right to it.",
 }
+
+
+_REFUSALS: Final = {
+    "too many clients": "53300",
+    "remaining connection slots": "53300",
+    "too many connections": "53300",
+    "password authentication failed": "28P01",
+    "no password supplied": "28P01",
+    "no pg_hba.conf entry": "28000",
+    'role "': "28000",
+    "permission denied for database": "42501",
+    'database "': "3D000",
+}
+"""Of a connection that is refused libpq tells no code, only the words."""
 
 
 def is_passing(error: Exception) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 from holdfast.errors import JournalTooNew, OperatorError
 from holdfast.journal.condition import MOST_SKEW
 from holdfast.journal.postgres_database import (
+    AT_START,
     Connection,
     DatabaseError,
     connect,
@@ -44,7 +45,7 @@ async def migrate(url: str) -> int:
                 steps += 1
             return steps
     except DatabaseError as error:
-        raise explain(error, place) from error
+        raise explain(error, place, AT_START) from error
 
 
 async def _step(connection: Connection, place: str) -> bool:
