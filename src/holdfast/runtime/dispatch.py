@@ -51,6 +51,12 @@ STALLED_SECONDS: Final = 8.0
 POLL_SECONDS: Final = 1.0
 FORGOTTEN_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 0.5
+WAIT_SECONDS: Final = 5.0
+RECONNECT_SECONDS: Final = 1.0
+"""For how long a connection is waited for before it is asked for again, and for how long the pool
+tries to make one that nobody has asked for anew: its tries become rarer, and after an hour's
+absence of the database it would look for it minutes later."""
+
 LONGEST_DELAY: Final = 600.0
 
 MOST_TRIES: Final = 5
@@ -192,7 +198,12 @@ class Dispatcher:
         self._now = clock
         self._most = most
         self._connector = PatientConnector(
-            conninfo=url, min_size=1, max_size=4, configure=_commit_by_itself
+            conninfo=url,
+            min_size=1,
+            max_size=4,
+            timeout=WAIT_SECONDS,
+            reconnect_timeout=RECONNECT_SECONDS,
+            configure=_commit_by_itself,
         )
         self._app = App(connector=self._connector)
         self._jobs = GuardedJobs(self._connector, self._registered)

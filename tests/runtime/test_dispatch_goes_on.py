@@ -1,0 +1,107 @@
+"""The dispatcher goes on by itself, whatever becomes of its worker and of the database."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg_pool.base
+import pytest
+
+from holdfast import Holdfast
+from holdfast.errors import JournalUnavailable
+from holdfast.model.run import RunStatus
+from holdfast.runtime import dispatch
+from installation import PATIENCE, SECRET_KEY
+from postgresql_server import Server, migrated
+
+PLAN = """
+plan_id: errand
+main_task_id: "001"
+tasks: [{task_id: "001", name: Errand}]
+listeners:
+  - {listener_id: A, trigger_task_id: "001", trigger_condition: Running,
+     listener_type: tool, tool: errand, success_output: {task_id: "001", status: Done}}
+"""
+
+
+def furnished(app: Holdfast) -> Holdfast:
+    @app.tool(idempotent=True)
+    async def errand() -> dict[str, bool]:
+        return {"done": True}
+
+    app.load_plan_text(PLAN)
+    return app
+
+
+async def runs_an_errand(decider: Holdfast) -> None:
+    """Begun by another, so that it comes by a job."""
+    run = await decider.plans.start_plan_by_prompt("", "errand")
+    state = await decider.engine.wait_for_status(run.id, frozenset({RunStatus.DONE}), PATIENCE)
+    assert state.status is RunStatus.DONE
+
+
+@pytest.fixture
+def postgres() -> Iterator[Server]:
+    with Server(fsync=False) as server:
+        yield server
+
+
+async def test_after_a_long_absence_the_database_is_looked_for_as_often_as_before(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The pool's tries become rarer by themselves, here at once: that must not matter."""
+    monkeypatch.setenv("HOLDFAST_SECRET_KEY", SECRET_KEY)
+    monkeypatch.setattr(psycopg_pool.base.AttemptWithBackoff, "INITIAL_DELAY", 1000.0)
+    url = postgres.create_database(migrated)
+    async with (
+        furnished(Holdfast(database=url)),
+        furnished(Holdfast(database=url, drives=False)) as decider,
+    ):
+        await runs_an_errand(decider)
+        with caplog.at_level(logging.WARNING, "psycopg.pool"):
+            await asyncio.to_thread(postgres.stop)
+            while "error connecting" not in caplog.text:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        await asyncio.to_thread(postgres.start)
+        await runs_an_errand(decider)
+
+
+async def test_a_worker_that_ends_is_replaced(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[None] = []
+
+    class Ending(dispatch.Worker):
+        async def run(self) -> None:
+            if len(ended) < 2:
+                ended.append(None)
+                raise OSError("no heart any more")
+            await super().run()  # type: ignore[no-untyped-call]
+
+    monkeypatch.setattr(dispatch, "Worker", Ending)
+    async with (
+        furnished(Holdfast(database=database)),
+        furnished(Holdfast(database=database, drives=False)) as decider,
+    ):
+        await runs_an_errand(decider)
+    assert len(ended) == 2
+
+
+@pytest.mark.parametrize("attempts", [0, 20])
+def test_a_drive_that_the_database_broke_off_is_tried_again_soon(
+    attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often that was; what is a mistake of ours is tried ever more rarely."""
+
+    def seconds(error: Exception) -> float:
+        job: Any = type("Job", (), {"attempts": attempts})
+        decision = dispatch._Returned().get_retry_decision(exception=error, job=job)
+        assert decision.retry_at is not None
+        return (decision.retry_at - dispatch.datetime.now(dispatch.UTC)).total_seconds()
+
+    assert seconds(JournalUnavailable("away")) <= dispatch.RETRY_SECONDS
+    assert seconds(RuntimeError("ours")) <= max(1.0, dispatch.LONGEST_DELAY * (attempts > 0))
+    assert seconds(RuntimeError("ours")) > dispatch.RETRY_SECONDS - 0.1
