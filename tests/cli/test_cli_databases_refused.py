@@ -18,9 +18,10 @@ from installation import SECRET_KEY
 from postgresql_server import Server
 
 OPENING = (("serve", "--port", "0"), ("worker",))
-READING = (("doctor",), ("runs",), ("inbox",), ("token", "list"), ("audit", "verify"))
-MIGRATING = (("migrate",),)
-ALL = (*OPENING, *READING, *MIGRATING)
+READING = (("runs",), ("inbox",), ("token", "list"), ("audit", "verify"))
+ALL = (*OPENING, *READING, ("migrate",))
+EVERY = (*ALL, ("doctor",))
+"""A doctor says itself what it finds in a database that it can read."""
 
 Refused = Callable[..., None]
 
@@ -125,7 +126,7 @@ def test_another_encoding_is_refused(
 ) -> None:
     monkeypatch.setenv("HOLDFAST_SECRET_KEY", SECRET_KEY)
     url = empty_database("ENCODING 'LATIN1' LOCALE 'C'")
-    refused(url, ALL, "keeps its text in LATIN1", "createdb --encoding=UTF8")
+    refused(url, EVERY, "keeps its text in LATIN1", "createdb --encoding=UTF8")
 
 
 @pytest.mark.parametrize("ahead", [-3.0, 3.0])
@@ -144,7 +145,7 @@ def test_an_address_that_cannot_be_read_is_shown_how_to_write_it(
     refused: Refused, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     monkeypatch.setenv("HOLDFAST_SECRET_KEY", SECRET_KEY)
-    refused(url, ALL, "postgresql://")
+    refused(url, EVERY, "postgresql://")
 
 
 def test_a_server_that_is_not_there_is_named(
@@ -152,12 +153,12 @@ def test_a_server_that_is_not_there_is_named(
 ) -> None:
     monkeypatch.setenv("HOLDFAST_SECRET_KEY", SECRET_KEY)
     url = "postgresql://me:hush-hush@127.0.0.1:1/journal"
-    refused(url, ALL, "the database journal at 127.0.0.1:1", "refused", "and start again")
+    refused(url, EVERY, "the database journal at 127.0.0.1:1", "refused", "and start again")
 
 
 def test_a_database_that_is_not_there_is_to_be_made(refused: Refused, database: str) -> None:
     name = database.split("/")[3].partition("?")[0]
-    refused(database.replace(f"/{name}?", "/nowhere?"), ALL, "nowhere", "createdb")
+    refused(database.replace(f"/{name}?", "/nowhere?"), EVERY, "nowhere", "createdb")
 
 
 def test_a_wrong_password_is_to_be_put_right(
@@ -166,4 +167,4 @@ def test_a_wrong_password_is_to_be_put_right(
     monkeypatch.setenv("HOLDFAST_SECRET_KEY", SECRET_KEY)
     parts = conninfo_to_dict(postgres_server.url(tcp=True))
     url = f"postgresql://{parts['user']}:hush-hush@127.0.0.1:{parts['port']}/postgres"
-    refused(url, ALL, "Give the right password")
+    refused(url, EVERY, "Give the right password")

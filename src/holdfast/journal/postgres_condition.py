@@ -14,6 +14,7 @@ from typing import Final
 from holdfast.journal.condition import Condition, Figures, OpenTransaction, Process, StalledDrive
 from holdfast.journal.postgres_appends import SQL as APPENDS
 from holdfast.journal.postgres_database import (
+    AT_START,
     Connection,
     Connections,
     DatabaseError,
@@ -57,7 +58,7 @@ async def examine(url: str) -> Condition:
             await check_server(connection, place)
             return await _examined(connection, place)
     except DatabaseError as error:
-        raise explain(error, place) from error
+        raise explain(error, place, AT_START) from error
 
 
 async def _examined(connection: Connection, place: str) -> Condition:
