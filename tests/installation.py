@@ -16,6 +16,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ SECRET_KEY = b64encode(bytes(range(32))).decode()
 LOCALE = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 COMMAND = [sys.executable, "-c", "from holdfast.cli import main; main()"]
 TESTS = Path(__file__).parent
+_NUMBERS = count(1)
 
 
 @dataclass(slots=True)
@@ -44,7 +46,8 @@ class Started:
 
     process: subprocess.Popen[str]
     said: dict[str, Any]
-    ended: bool = False
+    log: Path
+    """What it says on stderr, which nobody need read for it to go on."""
 
     @property
     def pid(self) -> int:
@@ -73,8 +76,8 @@ class Started:
         return self.ends()
 
     def ends(self) -> tuple[int, str]:
-        _, err = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, err
+        self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, self.log.read_text()
 
 
 @dataclass(slots=True)
@@ -114,20 +117,22 @@ class Installation:
 
     @contextmanager
     def _started(self, given: tuple[str, ...], variables: dict[str, str]) -> Iterator[Started]:
-        process = warm.Popen(
-            [*COMMAND, *given],
-            cwd=TESTS,
-            env=self.environment(variables),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        log = self.workshop.directory / f"log-{next(_NUMBERS)}"
+        with log.open("wb") as said:
+            process = warm.Popen(
+                [*COMMAND, *given],
+                cwd=TESTS,
+                env=self.environment(variables),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+            )
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            assert line, process.communicate(timeout=PATIENCE)[1]
-            yield Started(process, json.loads(line))
+            assert line, log.read_text()
+            yield Started(process, json.loads(line), log)
         finally:
             if process.poll() is None:
                 process.kill()
