@@ -12,7 +12,7 @@ PLANS = Path(__file__).parent / "plans"
 
 
 def app() -> Holdfast:
-    made = Holdfast(max_retry_count=2)
+    made = Holdfast(max_retry_count=0)
     furnish(made, os.environ["OFFICE_URL"])
     made.load_plans(PLANS)
     return made

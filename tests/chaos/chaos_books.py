@@ -52,6 +52,9 @@ class Books:
     calls: Sequence[dict[str, Any]]
     drawers: Mapping[str, Any]
     left_over: Mapping[str, int]
+    needless: Sequence[str]
+    """Runs that were told to recover when no driver was gone yet."""
+
     damages: Sequence[str]
     """What `doctor --integrity` finds: checksums, rows unlike their replay, a broken chain."""
 
@@ -62,6 +65,7 @@ class Books:
         found += [
             f"{count} {what} are left over" for what, count in self.left_over.items() if count
         ]
+        found += [f"{run_id} recovered before any driver was gone" for run_id in self.needless]
         return [*found, *self.damages, *self.people.problems]
 
     def _ends(self) -> Iterator[str]:
@@ -220,7 +224,8 @@ async def read_books(cluster: Cluster, people: People) -> Books:
     await journal.open()
     try:
         runs = await _runs(journal)
-        events = {run_id: [decode(one) for one in await journal.read(run_id)] for run_id in runs}
+        records = {run_id: await journal.read(run_id) for run_id in runs}
+        events = {run_id: list(map(decode, records[run_id])) for run_id in runs}
         commits: list[Committed] = []
         while page := await journal.commits(commits[-1].position if commits else 0, STRETCH):
             commits += page
@@ -230,6 +235,13 @@ async def read_books(cluster: Cluster, people: People) -> Books:
         damages = [str(one) for one in (await examined(journal, lambda done, total: None)).findings]
     finally:
         await journal.close()
+    first_kill = min(one.first_kill for one in cluster.workers)
+    needless = [
+        run_id
+        for run_id, told in events.items()
+        for record, event in zip(records[run_id], told, strict=True)
+        if isinstance(event, e.RunRecovered) and record.at < first_kill
+    ]
     left_over = {}
     with psycopg.connect(cluster.database) as connection:
         for what, query in LEFT_OVER.items():
@@ -237,7 +249,7 @@ async def read_books(cluster: Cluster, people: People) -> Books:
             assert row is not None
             left_over[what] = int(row[0])
     calls, drawers = await cluster.office.calls(), await cluster.office.state()
-    return Books(people, runs, events, commits, audit, calls, drawers, left_over, damages)
+    return Books(people, runs, events, commits, audit, calls, drawers, left_over, needless, damages)
 
 
 async def _runs(journal: PostgresJournal) -> dict[str, RunRow]:

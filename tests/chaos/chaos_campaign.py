@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -34,6 +35,7 @@ from chaos_people import Caller, People  # noqa: E402
 from chaos_storm import Storm  # noqa: E402
 
 from holdfast import Client  # noqa: E402
+from holdfast.model import events as e  # noqa: E402
 
 SECRET_KEY = "Y2hhb3MgY2hhb3MgY2hhb3MgY2hhb3MgY2hhb3MgY2g="
 AT_ONCE = 100
@@ -97,8 +99,10 @@ async def campaign(
     seed: object,
     weather: Weather = rage,
     say: Callable[[str], None] = lambda line: None,
+    patience: float = PATIENCE,
 ) -> Counter[str]:
-    """What happened, in numbers; AssertionError says all that went wrong."""
+    """What happened, in numbers; AssertionError says all that went wrong, or which runs have not
+    ended when the patience has."""
     async with cluster(place, SECRET_KEY) as made:
         token = await made.token("will")
         caller = Caller(made.urls, token)
@@ -106,8 +110,9 @@ async def campaign(
         storm = Storm(made, seed, say)
         followers = Followers(made.urls, token)
         with telling(people, storm, say):
-            await outlasting(people.work(), weather(storm, people))
-        await made.office.reset_failures()
+            done = await outlasting(people.work(), weather(storm, people), patience)
+        assert done, f"seed {seed}, {place}: these have not ended: {people.unfinished}"
+        await storm.calm()
         await asyncio.gather(*(one.stop() for one in made.workers))
         books = await read_books(made, people)
         await followers.hear_to_the_end(len(books.places()))
@@ -121,18 +126,22 @@ async def campaign(
         return counts
 
 
-async def outlasting(work: Awaitable[None], weather: Awaitable[None]) -> None:
-    """Until the work is done; the weather may end before."""
+async def outlasting(work: Awaitable[None], weather: Awaitable[None], patience: float) -> bool:
+    """Until the work is done, whenever the weather ends; False where it takes too long."""
     working, raging = asyncio.ensure_future(work), asyncio.ensure_future(weather)
-    done, _ = await asyncio.wait((working, raging), return_when=asyncio.FIRST_COMPLETED)
     try:
-        for one in done:
-            one.result()
-        await working
+        async with asyncio.timeout(patience):
+            await asyncio.wait((working, raging), return_when=asyncio.FIRST_COMPLETED)
+            if raging.done():
+                raging.result()
+            await working
+    except TimeoutError:
+        return False
     finally:
         for one in (working, raging):
             one.cancel()
         await asyncio.gather(working, raging, return_exceptions=True)
+    return True
 
 
 def found(made: Cluster, books: Books, followers: Followers) -> list[str]:
@@ -154,6 +163,8 @@ def numbers(people: People, storm: Storm, books: Books) -> Counter[str]:
         any(option["optionId"] == "happened" for option in one.question["options"])
         for one in people.answered.values()
     )
+    told = (event for events in books.events.values() for event in events)
+    counts["recoveries"] = sum(isinstance(event, e.RunRecovered) for event in told)
     counts["resumed"] = people.resumed.total()
     counts.update(storm.counts)
     counts.update(people.caller.counts)
@@ -188,6 +199,8 @@ def main() -> None:
     def say(line: str) -> None:
         print(line, flush=True)
 
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.default_int_handler)  # ends everything that was started
     say(f"--seed {given.seed}")
     begun = time.monotonic()
     place = Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -33,7 +34,7 @@ class Member:
 
     def __init__(self, name: str, command: tuple[str, ...], env: Mapping[str, str], log: Path):
         self.name = name
-        self.kills = 0
+        self.first_kill = float("inf")
         self.ended: list[str] = []
         self.ready = asyncio.Event()
         self.said: dict[str, object] = {}
@@ -49,7 +50,7 @@ class Member:
         process = self._process
         if process is not None and process.returncode is None:
             self._expected = True
-            self.kills += 1
+            self.first_kill = min(self.first_kill, time.time())
             process.kill()
             await process.wait()
 

@@ -25,8 +25,8 @@ PAUSE = 0.2
 SILENCE = 20.0
 LOOK_EVERY = 0.3
 LISTED = 200
-TWICE = 0.25
-"""Of the requests go to both servers, and of the answers are contested."""
+TWICE = 4
+"""Every so manieth start goes to both servers, and every so manieth question is answered twice."""
 
 REFUSED = 0.1
 """Of the payments."""
@@ -131,6 +131,9 @@ class People:
     resumed: Counter[str] = field(default_factory=Counter)
     ended: int = 0
     problems: list[str] = field(default_factory=list)
+    unfinished: Mapping[str, str] = field(default_factory=dict)
+    """Runs with their status, at the last look."""
+
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _resuming: set[str] = field(default_factory=set)
     _refused: set[str] = field(default_factory=set)
@@ -141,13 +144,13 @@ class People:
         begun = 0
         while self.ended < self.runs:
             known = list(self.started)
-            unfinished = await self._unfinished()
-            roots = {run_id.partition(".")[0] for run_id in unfinished}
+            self.unfinished = await self._unfinished()
+            roots = {run_id.partition(".")[0] for run_id in self.unfinished}
             self.ended = sum(one.ids.isdisjoint(roots) for one in known)
             for question in await self._questions():
                 if question["requestId"] not in self.answered:
                     self._spawn(self._answer(question))
-            for run_id, status in unfinished.items():
+            for run_id, status in self.unfinished.items():
                 if status == "error" and run_id not in self._resuming:
                     self._spawn(self._resume(run_id))
             while begun < self.runs and begun - self.ended < self.at_once:
@@ -193,7 +196,7 @@ class People:
             self._refused.add(values["name"])
         body = {"plan_id": plan, "values": values}
         key = f"start-{number}"
-        if self.chance.random() < TWICE:
+        if number % TWICE == 1:
             responses = await self.caller.at_both("/instances", body, key)
         else:
             server = self.chance.randrange(2)
@@ -234,7 +237,7 @@ class People:
         """One answer, or two that are sent at once."""
         if any(one["optionId"] == "happened" for one in question["options"]):
             return [await self._truth(question)]
-        twice = self.chance.random() < TWICE
+        twice = len(self.answered) % TWICE == 1
         if question["type"] == "TOOL_APPROVAL":
             refused = question["context"]["args"]["employee"] in self._refused
             option = "terminate" if refused else "approve"

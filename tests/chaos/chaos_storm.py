@@ -11,13 +11,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from chaos_cluster import Cluster
 
 KILL_EVERY = (1.5, 5.0)
 RESTART_EVERY = (5.0, 20.0)
 FAULT_EVERY = (0.5, 2.0)
-FAILURES = (1, 2, 5, 60)
+FAILURES = (1, 1, 2, 8)
 """Of a tool one after the other: of the last, some runs use up their attempts."""
 
 LONGEST_DELAY = 1.0
@@ -38,7 +39,8 @@ class Storm:
     seed: object
     say: Callable[[str], None]
     counts: Counter[str] = field(default_factory=Counter)
-    restarting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _database: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _acting: asyncio.Future[None] | None = None
 
     async def rage(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -71,20 +73,29 @@ class Storm:
             self.counts["kills"] += 1
 
     async def restart(self, *, immediate: bool) -> None:
-        async with self.restarting:
-            await asyncio.to_thread(self.cluster.postgres.restart, immediate=immediate)
+        async with self._database:
+            await self._act(partial(self.cluster.postgres.restart, immediate=immediate))
         self.counts["restarts"] += 1
 
     async def take_away(self, seconds: float) -> None:
         """PostgreSQL is away for so long."""
-        async with self.restarting:
-            await asyncio.to_thread(self.cluster.postgres.stop)
+        async with self._database:
+            await self._act(self.cluster.postgres.stop)
             self.say(f"PostgreSQL is away for {seconds:g} s")
             begun = time.monotonic()
             await asyncio.sleep(seconds)
-            await asyncio.to_thread(self.cluster.postgres.start)
+            await self._act(self.cluster.postgres.start)
             self.say(f"PostgreSQL is back after {time.monotonic() - begun:.0f} s")
         self.counts["absences"] += 1
+
+    async def calm(self) -> None:
+        """What was begun comes to its end."""
+        if self._acting is not None:
+            await asyncio.wait((self._acting,))
+
+    async def _act(self, act: Callable[[], None]) -> None:
+        self._acting = asyncio.ensure_future(asyncio.to_thread(act))
+        await asyncio.shield(self._acting)
 
     async def let_fail(self, chance: random.Random) -> None:
         tool = chance.choice(FAILING)

@@ -15,10 +15,11 @@ from chaos_storm import Storm
 
 RUNS = 40
 SEED = 14
+PATIENCE = 600.0
 
 
 async def test_every_run_ends_as_it_should_and_nothing_happens_twice(tmp_path: Path) -> None:
-    counts = await campaign(tmp_path, RUNS, SEED, shower)
+    counts = await campaign(tmp_path, RUNS, SEED, shower, patience=PATIENCE)
     assert (counts["kills"], counts["restarts"]) == (3, 2)
     assert counts["contested"] > 0
 
