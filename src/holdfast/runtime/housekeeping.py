@@ -156,9 +156,13 @@ class Housekeeper:
 
     async def tree(self, root_id: str) -> Tree:
         root = await self._journal.run(root_id)
-        if root is None or root.parent_id is not None:
-            kind = term("run")
-            raise NotFound(msg("there is no {kind} {name}", kind=kind, name=root_id))
+        if root is None:
+            raise _no_tree(root_id)
+        return await self._tree_below(root)
+
+    async def _tree_below(self, root: RunRow) -> Tree:
+        if root.parent_id is not None:
+            raise _no_tree(root.run_id)
         rows = [root]
         for row in rows:  # it grows while it is walked
             rows += [one async for one in self._children(row.run_id)]
@@ -178,8 +182,8 @@ class Housekeeper:
             trees: list[Tree] = []
             left = [one for one in root_ids if one in busy]
             for root_id in dict.fromkeys(root_ids):
-                if root_id not in busy and await self._journal.run(root_id) is not None:
-                    trees.append(await self.tree(root_id))
+                if root_id not in busy and (root := await self._journal.run(root_id)) is not None:
+                    trees.append(await self._tree_below(root))
             return await self._remove(journal, trees, left, why, digest)
 
     async def reclaim(self) -> None:
@@ -287,6 +291,8 @@ class Housekeeper:
         while rows := await self._journal.questions(query):
             for row in rows:
                 yield _line({"question": asdict(row)})
+            if len(rows) < PAGE:
+                return
             query = replace(query, after=rows[-1].question_id)
             await asyncio.sleep(0)
 
@@ -315,6 +321,10 @@ class Housekeeper:
         if not hasattr(self._journal, "remove"):
             raise OperatorError(msg("runs cannot be removed from this journal yet"))
         return cast(PrunedJournal, self._journal)
+
+
+def _no_tree(root_id: str) -> NotFound:
+    return NotFound(msg("there is no {kind} {name}", kind=term("run"), name=root_id))
 
 
 def digest_of(digests: Iterator[str] | Sequence[str]) -> str:
