@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -78,8 +79,8 @@ async def test_of_answers_by_many_processes_each_question_takes_one(
 
 def main(count: int) -> None:
     with Server(fsync=False, max_connections=200) as server, tempfile.TemporaryDirectory() as place:
-        secret = {"HOLDFAST_SECRET_KEY": SECRET_KEY}
-        installation = Installation(server.create_database(migrated), Workshop(Path(place)), secret)
+        os.environ["HOLDFAST_SECRET_KEY"] = SECRET_KEY
+        installation = Installation(server.create_database(migrated), Workshop(Path(place)), {})
         counted = asyncio.run(contest(installation, count))
         installation.close()
     taken = [question for answers in counted for question in answers]

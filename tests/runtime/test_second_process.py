@@ -7,7 +7,7 @@ import psycopg
 from holdfast.model.run import RunStatus
 from installation import PATIENCE, Installation, becomes, begun, over
 
-WATCHFUL = {"WORKSHOP_HASTY": "4"}
+WATCHFUL = {"WORKSHOP_HASTY": "6"}
 """Processes that look around more often."""
 
 
