@@ -14,6 +14,7 @@ from holdfast import Holdfast
 from holdfast.errors import JournalUnavailable
 from holdfast.model.run import RunStatus
 from holdfast.runtime import dispatch
+from holdfast.runtime.engine import Engine
 from installation import PATIENCE, SECRET_KEY
 from postgresql_server import Server, migrated
 
@@ -67,6 +68,28 @@ async def test_after_a_long_absence_the_database_is_looked_for_as_often_as_befor
                 await asyncio.sleep(0.05)
         await asyncio.to_thread(postgres.start)
         await runs_an_errand(decider)
+
+
+async def test_a_database_that_goes_away_during_the_start_is_waited_for(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_SECRET_KEY", SECRET_KEY)
+    url = postgres.create_database(migrated)
+    begin = Engine.open
+
+    async def open_and_lose(engine: Engine) -> None:
+        await begin(engine)
+        await asyncio.to_thread(postgres.stop)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Engine, "open", open_and_lose)
+        app = await furnished(Holdfast(database=url)).__aenter__()
+    try:
+        await asyncio.to_thread(postgres.start)
+        async with furnished(Holdfast(database=url, drives=False)) as decider:
+            await runs_an_errand(decider)
+    finally:
+        await app.__aexit__(None, None, None)
 
 
 async def test_a_worker_that_ends_is_replaced(

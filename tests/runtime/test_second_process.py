@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import psycopg
 
 from holdfast.model.run import RunStatus
@@ -34,16 +36,17 @@ async def test_opening_another_while_calls_are_in_flight_causes_none_and_no_ques
         runs = [await begun(app, plan, plan) for plan in ("weld", "paint")]
         await becomes(lambda: len(workshop.calls()) == 2)
         before = {run.id: await app.journal.version(run.id) for run in runs}
-        installation.worker()
-        server, working = installation.server(), installation.server("--work")
-        token = installation.token()
+        await asyncio.to_thread(installation.worker)
+        server = await asyncio.to_thread(installation.server)
+        working = await asyncio.to_thread(installation.server, "--work")
+        token = await asyncio.to_thread(installation.token)
         for one in (server, working):
             with installation.client(one, token) as client:
                 for run in runs:
                     assert client.get(f"/instances/{run.id}").json()["status"] == "running"
         for command in (["runs"], ["history", runs[0].id], ["inbox"], ["doctor"]):
-            told = installation.run(*command)
-            assert told.returncode == 0, told.stderr
+            told = await asyncio.to_thread(installation.run, *command)
+            assert told.returncode == 0, told.stdout + told.stderr
         async with installation.decider():
             await has_looked_around(installation, 3)
         assert len(workshop.calls()) == 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
+import psycopg
+
 from holdfast import Holdfast
 from holdfast.conversations.runner import open_conversation
 from holdfast.model import commands as c
@@ -44,6 +46,28 @@ async def test_a_server_that_only_decides_leaves_it_to_a_worker(database: str) -
         row = await server.journal.run(run_id)
         assert row is not None
         assert not row.active, "its driver has ended"
+
+
+async def test_who_pursues_none_leaves_it_to_another(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(Holdfast(database=database, drives=False))
+        refusing = await stack.enter_async_context(Holdfast(database=database))
+        prompt = await stack.enter_async_context(
+            await psycopg.AsyncConnection.connect(database, autocommit=True)
+        )
+        run_id = await open_conversation(server.engine, None, ConversationSettings(), "will")
+        await server.engine.submit(run_id, c.Converse("hire Will Zhang", "will"))
+        refused: dict[str, bool] = {}
+        async with asyncio.timeout(60):
+            while not refused:
+                found = await prompt.execute("SELECT args -> 'refused' FROM procrastinate_jobs")
+                refused = (await found.fetchall() or [({},)])[0][0] or {}
+                await asyncio.sleep(0.02)
+        assert refused == {str(refusing.journal.worker_id): True}  # type: ignore[attr-defined]
+        await worker(stack, database)
+        async with asyncio.timeout(60):
+            state = await server.engine.wait_for_status(run_id, OVER)
+        assert state.status is RunStatus.DONE
 
 
 async def test_a_second_message_finds_a_driver_again(database: str) -> None:

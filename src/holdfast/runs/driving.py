@@ -36,8 +36,8 @@ class RunDriver:
         self._pursuits: set[asyncio.Task[None]] = set()
 
     async def drive(self, run_id: str, drive: Drive, *, anyway: bool = False) -> None:
-        """Refused where a tool is not here that the run needs, unless it is to be driven anyway: a
-        person sees then what is missing."""
+        """Refused where something is not here that the run needs. Driven anyway, a run without a
+        tool shows a person what is missing; a conversation waits for somebody who pursues it."""
         try:
             state = await self._engine.state(run_id)
         except NotFound:
@@ -50,7 +50,8 @@ class RunDriver:
         if not isinstance(state, ConversationState):
             await self._engine.drive(run_id, drive)
         elif (pursue := self._pursuer()) is None:
-            raise HandedBack(run_id, "this process pursues no conversations", delay)
+            kind = HandedBack if anyway else Refused
+            raise kind(run_id, "this process pursues no conversations", delay)
         else:
             await self._converse(run_id, drive, pursue, delay)
 

@@ -32,6 +32,7 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 from procrastinate.retry import BaseRetryStrategy
 from procrastinate.worker import Worker
+from psycopg_pool import AsyncConnectionPool
 
 from holdfast.errors import HoldfastError, JournalUnavailable
 from holdfast.journal.port import Drive
@@ -83,6 +84,14 @@ class Driver(Protocol):
 
 async def _commit_by_itself(connection: psycopg.AsyncConnection[Any]) -> None:
     await connection.set_autocommit(True)
+
+
+class _Pool(AsyncConnectionPool[psycopg.AsyncConnection[Any]]):
+    """Is open without a connection: a worker that begins just as the database goes away waits for
+    it like any other."""
+
+    async def open(self, wait: bool = False, timeout: float = 0.0) -> None:
+        await super().open()
 
 
 class PatientConnector(PsycopgConnector):
@@ -198,6 +207,7 @@ class Dispatcher:
         self._now = clock
         self._most = most
         self._connector = PatientConnector(
+            pool_factory=_Pool,
             conninfo=url,
             min_size=1,
             max_size=4,
