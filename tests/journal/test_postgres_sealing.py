@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 import psycopg
 import pytest
 
-from holdfast.journal import postgres_sealing
+from holdfast.journal import postgres_database, postgres_sealing
 from holdfast.journal.port import verify
 from holdfast.journal.postgres import PostgresJournal
 from holdfast.journal.postgres_sealing import horizon_of
@@ -49,6 +49,21 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def told(journal: PostgresJournal) -> list[tuple[int, str, int]]:
     return places(await journal.commits())
+
+
+async def test_a_process_that_stops_while_it_seals_stops_nobody_else(
+    journal: PostgresJournal, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_database, "IDLE_SECONDS", 0.2)
+    stopped = await postgres_database.connect(database)
+    await stopped.execute(b"BEGIN")
+    await stopped.execute(b"SELECT FROM seal FOR UPDATE")
+    await journal.append(birth("one"))
+    async with asyncio.timeout(60):
+        assert await told(journal) == [(1, "one", 1)]
+    with pytest.raises(psycopg.Error, match="idle-in-transaction"):
+        await stopped.execute(b"COMMIT")
+    await stopped.close()
 
 
 async def test_what_a_slow_writer_wrote_is_not_passed_by(

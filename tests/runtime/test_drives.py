@@ -12,6 +12,9 @@ from scenes import until
 from holdfast import Holdfast
 from holdfast.journal.port import Drive
 from holdfast.journal.shared import SharedJournal
+from holdfast.runtime import dispatch
+from holdfast.runtime.dispatch import Dispatcher
+from holdfast.testing.journal_samples import birth
 
 PLAN = """
 plan_id: errand
@@ -104,3 +107,25 @@ async def test_a_consumer_that_leaves_after_another_has_taken_over_is_forgotten(
     drives.superseded(actor, actor.drive)
     await app.engine.leave(run.id)
     assert drives._consumed == set()
+
+
+class Idle:
+    """Drives nothing."""
+
+    async def drive(self, run_id: str, drive: Drive) -> None: ...
+
+    def holds(self, job: int) -> bool:
+        return False
+
+
+async def test_all_timers_that_are_due_are_woken_in_one_look(
+    app: Holdfast, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "WOKEN_AT_ONCE", 2)
+    journal = cast(SharedJournal, app.journal)
+    for number in range(5):
+        await journal.append(birth(f"inst_{number:06d}", wake_at=1.0, active=False))
+    dispatcher = Dispatcher(journal, database, Idle(), lambda: 2.0, 1)
+    await dispatcher._look_around(1)
+    rows = await app.runs()
+    assert [row.active for row in rows] == [True] * 5

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from typing import cast
 
 import pytest
 
 from holdfast import Holdfast
+from holdfast.errors import InternalError
 from holdfast.journal.postgres import PostgresJournal
+from holdfast.runtime.actor import Actor
+from holdfast.runtime.slots import SharedLimit
 
 PLAN = """
 plan_id: errands
@@ -91,3 +95,27 @@ async def test_a_slot_is_one_workers_until_it_is_returned(database: str) -> None
         assert (await one.slots.held(second))[0] == 0
         assert await one.slots.take(first, 3, 3) == taken[1]
         assert await one.slots.held(first) == (3, 2)
+
+
+async def test_slots_are_asked_for_again_whatever_went_wrong() -> None:
+    class Faulty:
+        asked = 0
+
+        async def held(self, worker: int) -> tuple[int, int]:
+            return 0, 2
+
+        async def give_back(self, worker: int, count: int) -> None: ...
+
+        async def take(self, worker: int, count: int, limit: int) -> int:
+            self.asked += 1
+            if self.asked == 1:
+                raise InternalError("a mistake of ours")
+            return 1
+
+    limit, granted = SharedLimit(1), asyncio.Event()
+    limit.waiting.append(cast(Actor, object()))
+    limit.start(Faulty(), lambda: 1, granted.set)
+    async with asyncio.timeout(60):
+        await granted.wait()
+    await limit.stop()
+    assert limit.free == 1

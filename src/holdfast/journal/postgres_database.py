@@ -50,6 +50,10 @@ LATER: Final = "It goes on by itself once the database can be reached."
 AT_START: Final = "See that the database is there and lets you in from here, and start again."
 """What to do about a database that is away, while it is in use and before."""
 
+IDLE_SECONDS = 10.0
+"""How long a transaction waits for its next statement. A process that was stopped in the middle of
+one would keep what it has locked, and the horizon of sealing, for as long as it is stopped."""
+
 _LIVELINESS: Final = {
     "connect_timeout": CONNECT_SECONDS,
     "tcp_user_timeout": 10_000,
@@ -90,6 +94,8 @@ async def connect(url: str, *, application_name: str = "holdfast", **options: An
         cursor_factory=AsyncRawCursor,
         **options,
     )
+    patience = f"SET idle_in_transaction_session_timeout = {IDLE_SECONDS * 1000:.0f}"
+    await connection.execute(patience.encode())
     connection.prepared_max = STATEMENTS_KEPT
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_dumper(int, Int8BinaryDumper)

@@ -24,6 +24,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any, Final, Protocol, TypeVar
 
 import psycopg
@@ -51,6 +52,7 @@ STALLED_SECONDS: Final = 8.0
 
 POLL_SECONDS: Final = 1.0
 FORGOTTEN_SECONDS: Final = 10.0
+WOKEN_AT_ONCE: Final = 500
 RETRY_SECONDS: Final = 0.5
 WAIT_SECONDS: Final = 5.0
 RECONNECT_SECONDS: Final = 1.0
@@ -80,6 +82,12 @@ class Driver(Protocol):
     async def drive(self, run_id: str, drive: Drive, *, anyway: bool = False) -> None: ...
 
     def holds(self, job: int) -> bool: ...
+
+
+async def _all(wake: Callable[[int], Awaitable[int]]) -> None:
+    """Wake runs, a few in each transaction, until there are no more."""
+    while await wake(WOKEN_AT_ONCE) == WOKEN_AT_ONCE:
+        pass
 
 
 async def _commit_by_itself(connection: psycopg.AsyncConnection[Any]) -> None:
@@ -325,22 +333,23 @@ class Dispatcher:
 
     async def _look_after(self) -> None:
         """What a worker of Procrastinate's does not do by itself."""
-        turns = 0
-        while True:
+        for turn in count(1):
             await asyncio.sleep(POLL_SECONDS)
-            turns += 1
             try:
-                await self._journal.wake_due(self._now())
-                if turns % (FORGOTTEN_SECONDS // POLL_SECONDS) == 0:
-                    await self._journal.wake_forgotten()
-                if turns % 2 == 0:
-                    await self._rescue()
-                    await self._return_unknown()
+                await self._look_around(turn)
             except HoldfastError as error:
                 self._connector.failed_at = time.monotonic()
                 log.info("the dispatcher waits for the journal: %s", error)
             except Exception:
                 log.exception("the dispatcher could not look after its jobs")
+
+    async def _look_around(self, turn: int) -> None:
+        await _all(lambda most: self._journal.wake_due(self._now(), most))
+        if turn % (FORGOTTEN_SECONDS // POLL_SECONDS) == 0:
+            await _all(self._journal.wake_forgotten)
+        if turn % 2 == 0:
+            await self._rescue()
+            await self._return_unknown()
 
     async def _rescue(self) -> None:
         sure = STALLED_SECONDS + HEARTBEAT_SECONDS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Final
 
 from holdfast.errors import HoldfastError
@@ -121,9 +121,7 @@ class Follower:
     async def _sweep_often(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            with suppress(HoldfastError):  # the journal is away: it is asked again
-                await self.sweep()
-            for sweep in self.sweeps:
+            for sweep in (self.sweep, *self.sweeps):
                 try:
                     await sweep()
                 except HoldfastError as error:

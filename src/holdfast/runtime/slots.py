@@ -99,6 +99,8 @@ class SharedLimit(ConcurrencyLimit):
                     await self._balance(store, number)
             except OperatorError as error:
                 log.info("slots wait for the journal: %s", error)
+            except Exception:
+                log.exception("slots could not be asked for: they are asked for again")
             if self.waiting and self._free > 0:
                 grant()
             await self._rest()
