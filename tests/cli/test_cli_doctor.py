@@ -172,6 +172,7 @@ def test_a_transaction_that_holds_back_the_order_of_commits(
     holdfast: Command, shared: str, prompt: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judged, "SEALING_SECONDS", 1.0)
+    monkeypatch.setattr(judged, "OPEN_SECONDS", float("inf"))
     with psycopg.connect(shared, application_name="a report") as other:
         other.execute("CREATE TABLE mine (id int)")
         filled(shared, birth("a", 3))

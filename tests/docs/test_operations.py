@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,13 +18,13 @@ import pytest
 from cli_scene import command_line, environment
 
 import warm
-from conftest import SECRET_KEY
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 QUICK_START = PAGE.partition("## Quick start on PostgreSQL")[2].partition("\n## ")[0]
 PLAN = ROOT / "deploy" / "application" / "plans" / "leave.yaml"
 
+KEY = b64encode(b"k" * 32).decode()
 WAITS_FOR_PERSON = 4
 PATIENCE = 60.0
 
@@ -77,7 +78,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_the_quick_start_works(place: Path, empty_database: Callable[..., str]) -> None:
-    variables = {"HOLDFAST_DATABASE": empty_database(), "HOLDFAST_SECRET_KEY": SECRET_KEY}
+    variables = {"HOLDFAST_DATABASE": empty_database(), "HOLDFAST_SECRET_KEY": KEY}
     ports = {port: str(free_port()) for port in re.findall(r"\b84\d\d\b", QUICK_START)}
     blocks = re.findall(r"^```sh\n(.*?)^```$", QUICK_START, re.DOTALL | re.MULTILINE)
     said: dict[str, str] = {}

@@ -93,6 +93,10 @@ class Backend(Reader, Protocol):
 
     @property
     def is_elsewhere(self) -> bool:
+        """Whether a server drives the runs."""
+
+    @property
+    def is_shared(self) -> bool:
         """Whether the runs go on without this process."""
 
     async def refuse_without_tools(self, run_id: str, *, anyway: bool) -> None:

@@ -85,7 +85,7 @@ class Driver:
         options = self.settings.repeated
         if not self.backend.keeps_runs:
             return Interrupted(f"stopped; {NOT_KEPT}")
-        if self.backend.is_elsewhere:
+        if self.backend.is_shared:
             how = f"holdfast watch {before.run_id}{options}"
             return Interrupted(f"stopped watching; the run goes on there; to see it: {how}")
         return Interrupted(f"stopped; to go on: {way_on(before, options)}")
@@ -169,6 +169,7 @@ class Driver:
                 self.settings.repeated,
                 kept=self.backend.keeps_runs,
                 elsewhere=self.backend.is_elsewhere,
+                shared=self.backend.is_shared,
             )
         return exit_code(run.status) if code is None else code
 

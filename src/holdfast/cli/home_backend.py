@@ -86,6 +86,10 @@ class HomeBackend(ViewReader):
     def keeps_runs(self) -> bool:
         return homes.keeps_runs(self.app)
 
+    @property
+    def is_shared(self) -> bool:
+        return self.app.journal.shared
+
     def is_driven(self) -> bool:
         return True
 

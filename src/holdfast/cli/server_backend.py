@@ -109,6 +109,7 @@ async def connected(address: Address) -> AsyncIterator[Client]:
 class ServerBackend:
     look_again = 1.0
     is_elsewhere = True
+    is_shared = True
     keeps_runs = True
 
     def __init__(self, address: Address, language: str = "en") -> None:

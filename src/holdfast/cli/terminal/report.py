@@ -95,11 +95,13 @@ def say_report(
     *,
     kept: bool = True,
     elsewhere: bool = False,
+    shared: bool = False,
 ) -> None:
     """How it is, why, and how to go on; `options` are repeated in the commands shown.
 
     Of a run that is not `kept` no command is shown: there is none that could work. One that is
-    `elsewhere` is driven by a server, which `converse` does not reach.
+    `elsewhere` is driven by a server, which `converse` does not reach; one that is `shared` goes on
+    when this process ends.
     """
     moment = run.waits_until
     until = "" if moment is None else f", and waits until {clock(moment, date=True)}"
@@ -109,7 +111,7 @@ def say_report(
     if run.conversation is not None and run.status is RunStatus.DONE:
         say_results(run.conversation)
     say_open(questions, options if kept else None)
-    steps = next_steps(run, options, elsewhere=elsewhere)
+    steps = next_steps(run, options, elsewhere=elsewhere, shared=shared)
     if kept or not (steps or questions):
         say(*(f"  {command}" for command in steps))
     else:
@@ -127,7 +129,9 @@ def say_results(view: ConversationView) -> None:
             say(*rows(came_of(task), f"  {named(task.id)}: ", "  │ "))
 
 
-def next_steps(run: RunView, options: str = "", *, elsewhere: bool = False) -> list[str]:
+def next_steps(
+    run: RunView, options: str = "", *, elsewhere: bool = False, shared: bool = False
+) -> list[str]:
     if run.conversation is not None:
         words = _words_to_server if elsewhere else _next_words
         return words(run, run.conversation, options)
@@ -137,7 +141,7 @@ def next_steps(run: RunView, options: str = "", *, elsewhere: bool = False) -> l
         case RunStatus.ERROR:
             again = f"to try again: holdfast resume {run_id}{options}"
             return [again, _instead(run, options)] if session else [again]
-        case RunStatus.RUNNING | RunStatus.CONTINUE if elsewhere:
+        case RunStatus.RUNNING | RunStatus.CONTINUE if elsewhere or shared:
             return [f"it goes on there; to see it: holdfast watch {run_id}{options}"]
         case RunStatus.RUNNING | RunStatus.CONTINUE:
             return [f"to go on: {way_on(run, options)}"]
