@@ -8,7 +8,18 @@ import psycopg
 import pytest
 
 from holdfast import Holdfast
+from holdfast.journal.port import Drive
 from holdfast.journal.postgres import PostgresJournal
+from holdfast.runtime.drives import HandedBack
+
+PLAN = """
+plan_id: asks
+main_task_id: "001"
+tasks: [{task_id: "001", name: Asks}]
+listeners:
+  - {listener_id: A, trigger_task_id: "001", trigger_condition: "001.status == Running",
+     listener_type: human, title: Well?, success_output: {task_id: "001", status: Done}}
+"""
 
 LISTENING = (
     "SELECT DISTINCT application_name FROM pg_stat_activity "
@@ -39,3 +50,30 @@ def test_without_an_address_of_its_own_it_is_the_usual_one(direct: str | None) -
     url = "postgresql://will@db/holdfast"
     given = None if direct is None else f"postgresql://will@{direct}/holdfast"
     assert PostgresJournal(url, direct=given).direct == (given or url)
+
+
+async def test_a_run_that_is_being_taken_while_the_process_ends_is_handed_back(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was begun after all others had been let go of, and its process never ended."""
+    app = Holdfast(database=database, drives=False)
+    app.load_plan_text(PLAN)
+    taking, ended = asyncio.Event(), asyncio.Event()
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "asks")
+        take = app.journal.take
+
+        async def take_slowly(run_id: str, drive: Drive) -> bool:
+            taken = await take(run_id, drive)
+            taking.set()
+            await ended.wait()
+            return bool(taken)
+
+        monkeypatch.setattr(app.journal, "take", take_slowly)
+        driving = asyncio.create_task(app.engine.drive(instance.id, Drive(1, 0)))
+        await taking.wait()
+        await app.engine.close()
+        ended.set()
+        async with asyncio.timeout(20):
+            with pytest.raises(HandedBack, match="this process ends"):
+                await driving

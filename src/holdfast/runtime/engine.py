@@ -195,6 +195,8 @@ class Engine:
             return
         notices = await self.journal.notices(run_id)
         actor = await self._turns.find(run_id)
+        if self._turns.closing:  # by now: whoever begins later is let go of by nobody
+            raise HandedBack(run_id, "this process ends")
         done = self.drives.begin(actor, drive)
         begun()
         for message in notices:
