@@ -61,6 +61,7 @@ def test_what_cannot_be_copied_is_refused_in_one_line(
         ((url, url), "both are databases"),
         (("nowhere", url), "holds no runs yet"),
         ((url, "again"), "holdfast migrate"),
+        ((".holdfast", "mysql://host/name"), "begins with postgresql://"),
         ((".holdfast", "postgresql://nobody@127.0.0.1:1/none"), "did not acknowledge"),
     ]:
         refused = holdfast("copy", *arguments)
@@ -69,6 +70,7 @@ def test_what_cannot_be_copied_is_refused_in_one_line(
         told_json = holdfast("copy", *arguments, "--json")
         assert told in told_json.json["error"]["message"]
     assert holdfast("copy", ".holdfast").code == 2
+    assert holdfast("copy", ".holdfast", url, "--home", "other").code == 2
     with served(place):
         busy = holdfast("copy", ".holdfast", url)
     assert (busy.code, "is in use by process" in busy.err) == (1, True), busy.err

@@ -85,8 +85,26 @@ def test_an_export_replaces_no_file(holdfast: Command, place: Path) -> None:
 
 def test_a_home_is_compacted(holdfast: Command) -> None:
     answered(holdfast)
+    url = ("--url", "http://127.0.0.1:1")
+    refused = holdfast("retention", "--older-than", "0d", "--yes", "--compact", *url)
+    assert (refused.code, "--compact takes the home" in refused.err) == (2, True)
     assert holdfast("retention", "--older-than", "0d", "--yes", "--compact").code == 0
     assert holdfast("doctor", "--integrity").code == 0
+
+
+def test_what_removes_nothing_answers_in_the_same_shape(holdfast: Command) -> None:
+    holdfast("run", "ask")
+    for command in (("retention", "--older-than", "0d"), ("erase", "nobody")):
+        removed = holdfast(*command, "--yes", "--json")
+        assert (removed.code, removed.json["runs"], removed.json["left"]) == (0, 0, [])
+        assert holdfast(*command, "--yes").out == "there is nothing to remove\n"
+
+
+def test_nobody_is_erased_by_an_empty_name(holdfast: Command) -> None:
+    answered(holdfast)
+    refused = holdfast("erase", " ", "--yes")
+    assert (refused.code, "NAME is empty" in refused.err) == (2, True)
+    assert len(runs(holdfast)) == 1
 
 
 def test_a_person_is_erased_and_what_goes_on_is_named(holdfast: Command) -> None:

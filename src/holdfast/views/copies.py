@@ -47,7 +47,17 @@ class Copied:
 
 def place_named(name: str) -> Place:
     """A home's journal, or the URL of a database."""
-    return name if name.startswith(_URLS) else Path(name) / DATABASE
+    if name.startswith(_URLS):
+        return name
+    if "://" in name:
+        raise CallerError(
+            msg(
+                "{name} is neither a home's directory nor the address of a database, which "
+                "begins with postgresql://",
+                name=name.partition("://")[0] + "://…",
+            )
+        )
+    return Path(name) / DATABASE
 
 
 async def copy(source: Place, target: Place, shown: Progress, *, verify: bool = True) -> Copied:

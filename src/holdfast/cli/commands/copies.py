@@ -48,6 +48,8 @@ async def copy(
     from holdfast.cli.terminal.plain import print_json
     from holdfast.views import copies
 
+    if settings.home is not None:
+        raise typer.BadParameter("--home: SOURCE and TARGET say where from and where to.")
     places = copies.place_named(source), copies.place_named(target)
     try:
         copied = await copies.copy(*places, counted(settings), verify=verify)

@@ -71,6 +71,8 @@ async def retention(
     from holdfast.cli.commands.tokens import read_duration
     from holdfast.views.housekeeping import DAY, FINISHED, RETENTION, SETTLED, Why, all_finished
 
+    if compact and settings.server is not None:
+        raise typer.BadParameter("--compact takes the home: stop the server, and leave --url out.")
     if older_than is None and not compact:
         raise typer.BadParameter("--older-than says how old they must be, as 90d.")
     wrong = sorted({*(status or ())} - FINISHED)
@@ -106,6 +108,8 @@ async def erase(
     from holdfast.cli.terminal.plain import note
     from holdfast.views.housekeeping import ERASURE, Why, all_naming
 
+    if not name.strip():
+        raise typer.BadParameter("NAME is empty: say whose runs are to go.")
     async with _keeper(settings, to_write=not dry_run) as keeper:
         told = await all_naming(keeper, name)
         found = [row for row, whole in told if whole and row.status != "error"]
@@ -131,10 +135,13 @@ async def _remove(
     living: Sequence[RunRow] = (),
 ) -> int:
     from holdfast.cli.home_backend import as_this_user
-    from holdfast.views.housekeeping import for_owner, sweep
+    from holdfast.views.housekeeping import Swept, for_owner, sweep
 
     if dry_run or not found:
-        _list(settings, found, living)
+        if settings.as_json and not dry_run:
+            _say(settings, Swept(), None, living)
+        else:
+            _list(settings, found, living)
         return OK
     if not yes and not settings.interactive:
         raise typer.BadParameter(f"{len(found):,} runs would go for ever: say --yes, or --dry-run.")
@@ -146,7 +153,7 @@ async def _remove(
         stack.enter_context(as_this_user())
         file = None if export is None else stack.enter_context(for_owner(export))
         roots = [row.run_id for row in found]
-        swept: Swept = await sweep(keeper, roots, why, file, _shown(settings))
+        swept = await sweep(keeper, roots, why, file, _shown(settings))
     _say(settings, swept, export, living)
     return OK
 
@@ -199,8 +206,6 @@ async def _compact(settings: Settings) -> int:
     from holdfast.views.backups import file_of
     from holdfast.views.housekeeping import compacted
 
-    if settings.server is not None:
-        raise typer.BadParameter("--compact takes the home: stop the server, and leave --url out.")
     path = file_of(journal_path(settings))
     await compacted(path)
     if not settings.as_json:
