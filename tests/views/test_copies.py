@@ -35,6 +35,7 @@ from holdfast.journal.port import (
     verify,
 )
 from holdfast.journal.postgres import PostgresJournal
+from holdfast.journal.postgres_hints import process_label
 from holdfast.journal.postgres_migrations import migrate
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.journal.vault import KEY_FILE
@@ -321,6 +322,20 @@ async def test_a_database_in_use_is_neither_source_nor_target(
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("INSERT INTO procrastinate_workers DEFAULT VALUES")
     with pytest.raises(NotAllowed, match="worker 1, heard of 0 s ago, with 0 runs"):
+        await copy(home, database, unseen)
+
+
+async def test_a_server_that_only_listens_has_it_in_use(
+    tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a restart of the database: its other connections come when they are needed."""
+    home = tmp_path / "home" / DATABASE
+    await fill(home.parent)
+    monkeypatch.setattr(postgres_transfer, "_LEAVING", 1)
+    with (
+        psycopg.connect(database, application_name=process_label("server")),
+        pytest.raises(NotAllowed, match="1 connections of Holdfast from this machine"),
+    ):
         await copy(home, database, unseen)
 
 

@@ -81,7 +81,7 @@ FROM seal WHERE id = 1;
 -- Who else of ours has this database open.
 SELECT coalesce(host(client_addr), 'this machine'), count(*), min(backend_start)::text
 FROM pg_stat_activity
-WHERE datname = current_database() AND application_name = 'holdfast'
+WHERE datname = current_database() AND application_name LIKE 'holdfast%'
   AND NOT pid = ANY($1::bigint[])
 GROUP BY 1 ORDER BY 1;
 
