@@ -7,14 +7,17 @@ a process asks from time to time.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 
+import psycopg
 import pytest
 from bench.ours import effect, sequence
 from bench.postgres.statements import counted
 
 from holdfast import Holdfast
+from holdfast.journal.port import Record
 
 NOW_AND_THEN = (
     "tell",
@@ -60,7 +63,7 @@ async def done(app: Holdfast, length: int) -> None:
 
 
 def kept(counts: Mapping[str, int]) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if name and name not in NOW_AND_THEN}
+    return {name: count for name, count in counts.items() if name not in NOW_AND_THEN}
 
 
 @pytest.mark.parametrize("length", [10, 100])
@@ -71,6 +74,45 @@ async def test_a_step_is_one_statement_and_a_run_begins_with_six(
         await done(driver, length)
     # Its job is removed with its last append.
     assert kept(counts) == {**BORN, "append_one": length - 1, "append_one_with_row": 1}
+
+
+async def test_a_run_that_is_driven_elsewhere_is_read_once(
+    driver: Holdfast, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, reads = driver.journal.read, []
+
+    async def noted(run_id: str, *given: int) -> list[Record]:
+        reads.append(run_id)
+        return await read(run_id, *given)
+
+    monkeypatch.setattr(driver.journal, "read", noted)
+    async with made(database, drives=False) as server:
+        await done(server, 10)
+        with counted() as counts:
+            instance = await server.plans.start_plan_by_prompt("", "chain_10")
+            await asyncio.to_thread(wait_until_over, database, instance.id)
+    born = {name: count for name, count in BORN.items() if name != "begin_drives"}
+    deferred = {"defer_drives": 1, "notify_workers": 1}
+    taken = {"run": 1, "snapshot": 1, "take": 1}
+    driven = {"append_one": 9, "append_one_with_row": 2}
+    # The server hears hints and has a handle of the run; notices are looked for each second, too.
+    others = {"read_events", "version", "notices_for", "finish_job"}
+    found = {name: count for name, count in kept(counts).items() if name not in others}
+    assert found == {**born, **deferred, **taken, **driven}
+    assert reads.count(instance.id) == 1
+
+
+def wait_until_over(database: str, run_id: str) -> None:
+    """Beside the statements that are counted; its job is finished too."""
+    over = """
+        SELECT 1 FROM runs WHERE run_id = %s AND status = 'done'
+        AND NOT EXISTS (SELECT FROM procrastinate_jobs)
+    """
+    limit = time.monotonic() + 60
+    with psycopg.connect(database, autocommit=True) as prompt:
+        while not prompt.execute(over, [run_id]).fetchone():
+            assert time.monotonic() < limit
+            time.sleep(0.01)
 
 
 async def test_runs_at_once_share_statements(driver: Holdfast) -> None:

@@ -146,10 +146,11 @@ class PostgresJournal:
         check_names(attached)
         await self._open_writer().write(attached)
 
-    async def take(self, run_id: str, drive: Drive) -> bool:
+    async def take(self, run_id: str, drive: Drive) -> int:
         self._open_writer()
         parameters = [run_id, drive.job, drive.attempt]
-        return bool(await self._connections.select(SQL["take"], parameters))
+        rows = await self._connections.select(SQL["take"], parameters)
+        return int(rows[0][0]) if rows else 0
 
     async def reserve_jobs(self, count: int) -> Sequence[int]:
         rows = await self._connections.select(SQL["reserve_jobs"], [count])

@@ -36,9 +36,9 @@ class SharedJournal(Journal, Protocol):
         """Remember what is derived from the installation's key, the first time; refuse another
         from then on (OperatorError)."""
 
-    async def take(self, run_id: str, drive: Drive) -> bool:
-        """Make `drive` the driver of a run; False where a later one has been, or there is no such
-        run."""
+    async def take(self, run_id: str, drive: Drive) -> int:
+        """Make `drive` the driver of a run, and tell its version; 0 where a later one has been, or
+        there is no such run."""
 
     async def reserve_jobs(self, count: int) -> Sequence[int]:
         """Ids for jobs of this process's own worker, to be given to births."""

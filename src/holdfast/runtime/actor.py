@@ -159,6 +159,8 @@ class Actor:
     drive: Drive | None = None
     """As whose driver this process starts its steps, where the journal is shared."""
     taking: bool = False
+    unmoved: bool = False
+    """It has just been taken to be driven, at the version that is known: nothing is to be read."""
     let_go: asyncio.Future[None] | None = None
     readers: list[asyncio.Future[RunState]] = field(default_factory=list)
     """Callers that wait until the run is as it is on disk."""

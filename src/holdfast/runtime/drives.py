@@ -112,11 +112,13 @@ class Drives:
         actor.drive = drive
         self.driven[actor.run_id] = actor
 
-    def begin(self, actor: Actor, drive: Drive) -> asyncio.Future[None]:
-        """Go on with a run that was taken (`Journal.take`); what ends when it needs no driver any
-        more. A former drive of ours ends: we were thought gone, and are given the job again."""
+    def begin(self, actor: Actor, drive: Drive, version: int = 0) -> asyncio.Future[None]:
+        """Go on with a run that was taken at a version (`Journal.take`); what ends when it needs no
+        driver any more. A former drive of ours ends: we were thought gone, and are given the job
+        again."""
         self.end(actor)
         self._begin(actor, drive)
+        actor.unmoved = version == actor.committed.version and not actor.stale
         actor.stale = actor.taking = True
         actor.let_go = asyncio.get_running_loop().create_future()
         return actor.let_go

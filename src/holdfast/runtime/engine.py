@@ -191,13 +191,14 @@ class Engine:
         assert self.drives is not None
         if self._turns.closing:
             raise HandedBack(run_id, "this process ends")
-        if not await cast(SharedJournal, self.journal).take(run_id, drive):
+        version = await cast(SharedJournal, self.journal).take(run_id, drive)
+        if not version:
             return
         notices = await self.journal.notices(run_id)
         actor = await self._turns.find(run_id)
         if self._turns.closing:  # by now: whoever begins later is let go of by nobody
             raise HandedBack(run_id, "this process ends")
-        done = self.drives.begin(actor, drive)
+        done = self.drives.begin(actor, drive, version)
         begun()
         for message in notices:
             self._turns.put(actor, self._turns.delivered(message))

@@ -287,10 +287,12 @@ class TurnLoop:
     async def _refresh(self, actor: Actor) -> None:
         """Bring the run up to the disk, and take up what was decided but never dispatched."""
         before, parent = actor.committed, actor.committed.parent
-        actor.stale = False
+        unmoved, actor.stale, actor.unmoved = actor.unmoved, False, False
+        unheard: list[OutboxMessage] = []
         try:
-            state = await self._actors.catch_up(actor)
-            unheard = await self._journal.notices(parent.run_id) if parent is not None else []
+            state = before if unmoved else await self._actors.catch_up(actor)
+            if parent is not None and state.version != before.version:
+                unheard = await self._journal.notices(parent.run_id)
         except BaseException:
             actor.stale = True
             raise

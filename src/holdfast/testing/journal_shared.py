@@ -213,10 +213,10 @@ class SharedSuite:
     ) -> None:
         await first.append(birth())
         old, again, other = Drive(5, 0), Drive(5, 1), Drive(9, 0)
-        assert await first.take("inst_000001", old)
-        assert await first.take("inst_000001", old)
+        assert await first.take("inst_000001", old) == 1
+        assert await first.take("inst_000001", old) == 1
         await first.append(step("inst_000001", 1, drive=old))
-        assert await second.take("inst_000001", again)
+        assert await second.take("inst_000001", again) == 2
         assert not await first.take("inst_000001", old)
         stale = step("inst_000001", 2, drive=old, row=run_row(status="done"))
         for append in (

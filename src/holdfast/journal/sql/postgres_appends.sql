@@ -132,11 +132,11 @@ SELECT run_id, active FROM runs WHERE run_id = ANY($1::text[]) ORDER BY run_id F
 SELECT run_id, driver_job, driver_attempt FROM runs WHERE run_id = ANY($1::text[]);
 
 -- name: take
--- Makes a job's attempt the driver of a run, unless a later one has been.
+-- Makes a job's attempt the driver of a run, unless a later one has been; the run's version.
 UPDATE runs SET driver_job = $2, driver_attempt = $3
 WHERE run_id = $1
   AND (driver_job IS NULL OR (driver_job, driver_attempt) <= ($2, $3::bigint))
-RETURNING 1;
+RETURNING version;
 
 -- name: put_questions
 -- Opens questions, or renews what may change of them.
