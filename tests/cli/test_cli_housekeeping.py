@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,10 @@ from cli_scene import Command
 from serving import served
 
 from holdfast import Holdfast
+from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model.run import RunStatus
+from holdfast.runtime.clock import SystemClock
+from holdfast.runtime.housekeeping import Housekeeper, Why
 
 VALUES = ("--set", "count=2", "--set", "agreed=yes", "--set", "kinds=a")
 
@@ -98,6 +103,29 @@ def test_what_removes_nothing_answers_in_the_same_shape(holdfast: Command) -> No
         removed = holdfast(*command, "--yes", "--json")
         assert (removed.code, removed.json["runs"], removed.json["left"]) == (0, 0, [])
         assert holdfast(*command, "--yes").out == "there is nothing to remove\n"
+
+
+def test_what_an_interrupted_erasure_left_behind_goes_with_the_next(
+    holdfast: Command, place: Path
+) -> None:
+    run_id = answered(holdfast, "eva")
+    journal = SqliteJournal(place / ".holdfast" / "holdfast.db")
+
+    async def erase_and_stop() -> None:
+        await journal.open()
+        await Housekeeper(journal, SystemClock()).remove([run_id], Why("erased_person", "eva"))
+        await journal.close()
+
+    asyncio.run(erase_and_stop())
+    assert kept_records(place) > 0
+    assert holdfast("erase", "eva", "--yes").out == "there is nothing to remove\n"
+    assert kept_records(place) == 0
+
+
+def kept_records(place: Path) -> int:
+    with closing(sqlite3.connect(place / ".holdfast" / "holdfast.db")) as connection:
+        [[count]] = connection.execute("SELECT count(*) FROM events").fetchall()
+        return int(count)
 
 
 def test_nobody_is_erased_by_an_empty_name(holdfast: Command) -> None:

@@ -137,6 +137,8 @@ async def _remove(
     from holdfast.cli.home_backend import as_this_user
     from holdfast.views.housekeeping import Swept, for_owner, sweep
 
+    if not dry_run and not found:
+        await keeper.reclaim()  # what an earlier one has left behind, which was interrupted
     if dry_run or not found:
         if settings.as_json and not dry_run:
             _say(settings, Swept(), None, living)
