@@ -26,7 +26,9 @@ async def test_every_run_ends_as_it_should_and_nothing_happens_twice(tmp_path: P
 
 async def shower(storm: Storm, people: People) -> None:
     chance = storm.chance("faults")
+    office = storm.cluster.office
     acts: list[tuple[float, Callable[[], Awaitable[None]]]] = [
+        (0.0, lambda: office.configure_delays({"apply_computer": 0.5, "outbound": 0.5})),
         (0.0, lambda: storm.let_fail(chance)),
         (0.05, lambda: storm.kill(0)),
         (0.15, lambda: storm.restart(immediate=True)),
