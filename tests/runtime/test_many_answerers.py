@@ -58,7 +58,11 @@ async def contest(installation: Installation, count: int) -> list[list[str]]:
             assert one.stdout is not None
             assert one.stdout.readline() == "ready\n"
         began = time.monotonic()
-        told = await asyncio.gather(*(asyncio.to_thread(one.communicate, "go\n") for one in crowd))
+        for one in crowd:
+            assert one.stdin is not None
+            one.stdin.write("go\n")
+            one.stdin.flush()
+        told = await asyncio.gather(*(asyncio.to_thread(one.communicate) for one in crowd))
         print(f"{count} questions, {ANSWERERS} processes: {time.monotonic() - began:.1f} s")
         await settled(app, "done", count)
         assert await app.inbox() == []
@@ -74,7 +78,7 @@ async def test_of_answers_by_many_processes_each_question_takes_one(
     by_question = Counter(question for answers in counted for question in answers)
     assert len(by_question) == 200
     assert set(by_question.values()) == {1}
-    assert sum(bool(answers) for answers in counted) > 1, "they were at it together"
+    assert sum(bool(answers) for answers in counted) > ANSWERERS // 2, "they were at it together"
 
 
 def main(count: int) -> None:
