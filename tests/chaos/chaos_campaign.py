@@ -209,6 +209,8 @@ def main() -> None:
     except AssertionError as error:
         print(error, f"The logs are in {place}.", sep="\n", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
     say(f"sound, after {time.monotonic() - begun:.0f} s")
 
 
