@@ -21,6 +21,7 @@ from holdfast.cli import app as command
 from holdfast.journal.condition import Figures
 from holdfast.runtime.dispatch import STALLED_SECONDS
 from holdfast.server import create, serving
+from holdfast.server.routes import metrics
 from holdfast.server.routes.metrics import _of_installation
 from holdfast.server.working import _told
 from holdfast.settings.sources import Sources
@@ -253,6 +254,16 @@ def test_workers_are_scaled_by_figures_that_are_told() -> None:
     assert scaled["spec"]["scaleTargetRef"]["name"] in dict(pods())
     for trigger in scaled["spec"]["triggers"]:
         named = set(re.findall(r"holdfast_\w+", trigger["metadata"]["query"]))
+        assert named
+        assert named <= told
+
+
+def test_alerts_look_at_figures_that_are_told() -> None:
+    [rules] = documents(DEPLOY / "alerts.yaml")
+    source = Path(metrics.__file__).read_text("utf-8")
+    told = set(re.findall(r'"(holdfast_\w+)"', source))
+    for rule in rules["groups"][0]["rules"]:
+        named = set(re.findall(r"holdfast_\w+", rule["expr"]))
         assert named
         assert named <= told
 
