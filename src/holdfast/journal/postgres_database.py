@@ -95,7 +95,11 @@ async def connect(url: str, *, application_name: str = "holdfast", **options: An
         **options,
     )
     patience = f"SET idle_in_transaction_session_timeout = {IDLE_SECONDS * 1000:.0f}"
-    await connection.execute(patience.encode())
+    try:
+        await connection.execute(patience.encode())
+    except BaseException:
+        await connection.close()
+        raise
     connection.prepared_max = STATEMENTS_KEPT
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_dumper(int, Int8BinaryDumper)
