@@ -7,9 +7,12 @@ Its directory, `$WORKSHOP`, says what has happened, whoever did it and however t
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from holdfast.runtime import dispatch
 DIRECTORY = "WORKSHOP"
 LACKING = "WORKSHOP_LACKS"
 HASTY = "WORKSHOP_HASTY"
+LIMIT = "WORKSHOP_LIMIT"
 
 HEAD = """
 plan_id: {name}
@@ -46,6 +50,7 @@ PLANS = {
     "paint": ["paint"],
     "blast": ["blast"],
     "choose": ["choose"],
+    "turn": ["turn", "turn", "turn"],
     "line": ["cut", "cut", "cut", "cut", "cut", "cut"],
 }
 """By plan: the tools that it calls, one after another."""
@@ -106,6 +111,16 @@ class Workshop:
     def is_open(self) -> bool:
         return (self.directory / "go").exists()
 
+    @contextmanager
+    def lathe(self, part: str) -> Iterator[None]:
+        """Free again when a process that is at it has gone; whoever finds it taken notes that."""
+        with (self.directory / "lathe").open("ab") as lathe:
+            try:
+                fcntl.flock(lathe, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.note("found the lathe taken", part)
+            yield
+
     async def gate(self) -> None:
         while not self.is_open:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
@@ -147,6 +162,12 @@ def furnish(app: Holdfast, workshop: Workshop, lacking: str = "") -> Holdfast:
         await asyncio.sleep(0.01)
         return {"made": part}
 
+    async def turn(part: str) -> dict[str, str]:
+        with workshop.lathe(part):
+            workshop.note("turn", part)
+            await asyncio.sleep(0.05)
+        return {"made": part}
+
     async def choose(part: str, colour: str) -> dict[str, str]:
         workshop.note("choose", part)
         return {"made": f"{part} in {colour}"}
@@ -157,9 +178,9 @@ def furnish(app: Holdfast, workshop: Workshop, lacking: str = "") -> Holdfast:
             os.kill(os.getpid(), signal.SIGKILL)
         return {"made": part}
 
-    for tool in (weld, paint, cut, choose, blast):
+    for tool in (weld, paint, cut, turn, choose, blast):
         if tool.__name__ != lacking:
-            app.tool(tool, idempotent=tool in (paint, blast))
+            app.tool(tool, idempotent=tool in (paint, turn, blast))
     for name, tools in PLANS.items():
         if lacking not in tools:
             app.load_plan_text(plan(name, tools))
@@ -172,7 +193,7 @@ def app() -> Holdfast:
     """What `--app workshop` names: the database is the environment's."""
     if os.environ.get(HASTY):
         hasten(float(os.environ[HASTY]))
-    made = Holdfast(max_retry_count=0)
+    made = Holdfast(max_retry_count=0, max_effects=int(os.environ.get(LIMIT, "64")))
     return furnish(made, Workshop(Path(os.environ[DIRECTORY])), os.environ.get(LACKING, ""))
 
 

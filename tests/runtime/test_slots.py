@@ -8,11 +8,14 @@ from typing import cast
 
 import pytest
 
+import workshop
 from holdfast import Holdfast
 from holdfast.errors import InternalError
 from holdfast.journal.postgres import PostgresJournal
+from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor
 from holdfast.runtime.slots import SharedLimit
+from installation import Installation, Started, becomes, begun, over
 
 PLAN = """
 plan_id: errands
@@ -119,3 +122,24 @@ async def test_slots_are_asked_for_again_whatever_went_wrong() -> None:
         await granted.wait()
     await limit.stop()
     assert limit.free == 1
+
+
+async def test_a_limit_of_one_holds_while_workers_are_killed_stopped_and_started(
+    installation: Installation,
+) -> None:
+    calls, one = installation.workshop.calls, {workshop.LIMIT: "1"}
+    workers = {each.pid: each for each in [installation.worker(**one) for _ in range(4)]}
+    async with installation.decider() as app:
+        runs = []
+        for end in (Started.kill, Started.stop, Started.kill):
+            already = len(calls())
+            runs += [await begun(app, "turn") for _ in range(6)]
+            await becomes(lambda already=already: len(calls()) > already)
+            _, _, at_it = calls()[-1]
+            end(workers.pop(at_it))
+            worker = installation.worker(**one)
+            workers[worker.pid] = worker
+        runs.append(await begun(app, "turn"))
+        assert {await over(app, run.id) for run in runs} == {RunStatus.DONE}
+    assert {tool for tool, _, _ in calls()} == {"turn"}
+    assert len({pid for _, _, pid in calls()}) > 1
