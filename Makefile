@@ -17,6 +17,9 @@ COVERED := tests/core tests/language tests/forms tests/source tests/drawing test
 	tests/docs/test_diagrams.py \
 	tests/journal/test_codec.py tests/journal/test_snapshots.py tests/work/test_models.py
 
+# What is said of applications in memory or in a home, said of other stores (tests/stores.py).
+ELSEWHERE := tests/runtime tests/plans tests/interactions tests/seeds
+
 .PHONY: demo test campaign chaos browser postgresql check bench bench-setup diagrams images messages docs release format clean setup
 
 demo: setup
@@ -29,6 +32,8 @@ test: setup browser postgresql
 		--cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 	HOLDFAST_FROZEN=1 $(PYTEST) -m '$(UNCOUNTED)' $(COVERED)
 	$(PYTEST) $(COVERED:%=--ignore=%)
+	HOLDFAST_TESTS_ON=sqlite $(PYTEST) $(ELSEWHERE)
+	HOLDFAST_TESTS_ON=postgresql $(PYTEST) $(ELSEWHERE)
 
 # The same trials with new chance, over and over: power cuts, random runs, races, kills.
 SECONDS ?= 600

@@ -18,6 +18,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
+import stores
 from holdfast import Holdfast, PlanInstance
 from holdfast.core.plan.state import PlanState
 from holdfast.demo.office import Office
@@ -130,27 +131,40 @@ def installation(database: str, tmp_path: Path) -> Iterator[Installation]:
     started.close()
 
 
+@pytest.fixture(scope="session")
+def databases(postgres_server: Server) -> stores.Databases:
+    return stores.Databases(postgres_server)
+
+
 @pytest.fixture(autouse=True)
-def on_postgresql(
+def kept_elsewhere(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """With HOLDFAST_TESTS_ON=postgresql what is said of applications in memory is said of those on
-    a database."""
-    if os.environ.get("HOLDFAST_TESTS_ON") != "postgresql":
-        yield
-        return
-    monkeypatch.setenv("HOLDFAST_SECRET_KEY", SECRET_KEY)
-    server: Server = request.getfixturevalue("postgres_server")
-    made: list[str] = []
+    """With HOLDFAST_TESTS_ON what is said of applications in memory or in a home is said of those
+    on another store (`stores`)."""
+    match stores.ELSEWHERE:
+        case "postgresql":
+            monkeypatch.setenv("HOLDFAST_SECRET_KEY", SECRET_KEY)
+            yield from stores.kept_in_databases(monkeypatch, request.getfixturevalue("databases"))
+        case "sqlite":
+            make: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+            yield from stores.kept_in_files(monkeypatch, lambda: make.mktemp("kept"))
+        case _:
+            yield
 
-    def in_memory(cls: type[Holdfast], **options: Any) -> Holdfast:
-        made.append(server.create_database(migrated))
-        return cls(database=made[-1], **options)
 
-    monkeypatch.setattr(Holdfast, "in_memory", classmethod(in_memory))
-    yield
-    for url in made:
-        server.drop_database(url)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Elsewhere without what is about a store of its own."""
+    own = [item for item in items if stores.ELSEWHERE and has_its_own_store(item)]
+    if own:
+        config.hook.pytest_deselected(items=own)
+        items[:] = [item for item in items if not has_its_own_store(item)]
+
+
+def has_its_own_store(item: pytest.Item) -> bool:
+    names = {"database", "empty_database", "installation"}
+    asks_for_one = isinstance(item, pytest.Function) and names & set(item.fixturenames)
+    return bool(asks_for_one) or item.get_closest_marker("own_store") is not None
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ from holdfast.testing.clock import ManualClock
 from holdfast.testing.model_peer import ModelPeer
 from holdfast.testing.model_script import call
 from holdfast.testing.scripted_model import ScriptedModel
+from stores import rows_of
 
 CANARY = 'Kanarienvogel+/"é 7f3c9Q'
 SPELLINGS = (
@@ -86,8 +87,8 @@ class Login:
 
 
 def nowhere(home: Path, *elsewhere: str) -> None:
-    """Neither in any file of the home nor in these texts, however it is spelled."""
-    texts = [path.read_bytes() for path in home.iterdir() if path.is_file()]
+    """Neither in what is kept of the home nor in these texts, however it is spelled."""
+    texts = [path.read_bytes() for path in home.iterdir() if path.is_file()] + rows_of(home)
     texts += [one.encode() for one in elsewhere]
     assert texts
     for spelled in SPELLINGS:
@@ -510,6 +511,7 @@ class TestKeepSecret:
                 await app.sessions.keep_secret(question, "pin", CANARY)
 
 
+@pytest.mark.own_store  # a database's key is not in a home
 class TestKeys:
     async def test_after_a_restart_the_secret_still_reaches_the_tool(self, tmp_path: Path) -> None:
         app, _ = office(tmp_path)

@@ -43,7 +43,11 @@ def lacks(*names: str) -> dict[str, Any]:
 
 
 async def only_question(app: Holdfast) -> QuestionRow:
-    (row,) = await app.inbox()
+    """As soon as it is open."""
+    async with asyncio.timeout(60):
+        while not (rows := await app.inbox()):  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)
+    (row,) = rows
     return row
 
 
@@ -385,7 +389,7 @@ class TestApproval:
         second = await only_question(app)
         assert second.question_id != first.question_id
         assert "check the name" in request_of(second).message
-        assert (instance.status, work.count) == ("pause", 0)
+        assert (await instance.wait_until_settled(), work.count) == ("pause", 0)
         await app.answer(second.question_id, option_id="approve")
         assert await instance.wait_for_completion() == "done"
         assert work.count == 1
@@ -483,9 +487,9 @@ class TestOutcomeUnknown:
     async def test_run_it_again_keeps_the_key(self, app: Holdfast) -> None:
         work = Tool({"order": "PC-1"})
         instance = await self.lost(app, work)
-        work.let_go()
         question = await only_question(app)
         await app.answer(question.question_id, option_id="run_again")
+        work.let_go()
         assert await instance.wait_for_completion() == "done"
         assert work.count == 2
         assert len(set(work.keys)) == 1

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from holdfast import AgentEventType
 from holdfast.app import Holdfast
 from holdfast.cli.driver import Driver
@@ -14,6 +16,8 @@ from holdfast.cli.shell import Settings
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append
 from holdfast.testing.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.own_store  # its journal tells of commits before they are known
 
 LOOKS = 20
 """How often the others have their turn between the commit and the engine's learning of it."""

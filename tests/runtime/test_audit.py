@@ -33,6 +33,8 @@ from holdfast.runs.handles import PlanInstance
 from holdfast.runtime.audit import audit_record_of, request_digest
 from holdfast.runtime.identity import Claim, Identity, acting, current
 
+pytestmark = pytest.mark.own_store  # its journal is watched, in memory
+
 WILL = Identity("will.zhang", origin="127.0.0.1", via="t1")
 
 ASKS = """

@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 from audit_child import REPORT, SECRET, furnished
 
 import warm
@@ -16,6 +17,8 @@ from holdfast.app import Holdfast
 from holdfast.journal.codec import decode
 from holdfast.journal.port import verify
 from holdfast.model import events as e
+
+pytestmark = pytest.mark.own_store  # the process that is killed owns a home
 
 RUN = "inst_000001"
 

@@ -11,6 +11,8 @@ import sys
 import pytest
 from bench.budget import MEASURES, STAGED, STAGES, Counts, counted
 
+pytestmark = pytest.mark.own_store  # it opens none
+
 STEPS = {
     "chain": {"statements": 1.133, "commits": 1, "events": 2, "bytes": 293, "tasks": 0},
     "load": {"statements": 0.188, "commits": 0.025, "events": 2, "bytes": 293, "tasks": 0},

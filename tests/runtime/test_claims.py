@@ -18,6 +18,8 @@ from holdfast.model import commands as c
 from holdfast.runs.handles import PlanInstance
 from holdfast.runtime.identity import Claim, Identity, acting
 
+pytestmark = pytest.mark.own_store  # its journal is watched, in memory
+
 ORDERS = """
 plan_id: orders
 name: Orders

@@ -16,6 +16,8 @@ from lossy_proxy import LossyProxy
 from postgresql_server import Server, migrated
 from workshop import Workshop
 
+pytestmark = pytest.mark.own_store  # about PostgreSQL, which it stops
+
 MANY = 20
 
 

@@ -18,6 +18,8 @@ from holdfast.runtime.engine import Engine
 from installation import PATIENCE, SECRET_KEY
 from postgresql_server import Server, migrated
 
+pytestmark = pytest.mark.own_store  # about PostgreSQL, which it stops
+
 PLAN = """
 plan_id: errand
 main_task_id: "001"

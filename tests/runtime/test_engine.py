@@ -177,11 +177,11 @@ async def test_a_blocking_call_that_waits_for_a_thread_is_not_made_once_its_run_
     app.add_plan(side_by_side("a", "b", "c"))
     async with app:
         instance = await app.plans.start_plan_by_prompt("", "row")
-        await until(lambda: booth.begun == ["a"])
+        await until(lambda: len(booth.begun) == 1)
         await app.cancel(instance.id)
         booth.open.set()
         assert await instance.wait_for_completion(20) == "cancelled"
-        assert booth.begun == ["a"]
+        assert len(booth.begun) == 1
         events = await history(app, instance.id)
         assert len(of_kind(events, e.StepReleased)) == 2
         assert of_kind(events, e.QuestionOpened) == [], "nobody doubts what was not begun"
@@ -203,11 +203,11 @@ async def test_a_call_that_was_not_made_is_not_sent_however_a_driver_tells_it(
     app.add_plan(side_by_side("a", "b"))
     async with app:
         instance = await app.plans.start_plan_by_prompt("", "row")
-        await until(lambda: booth.begun == ["a"])
+        await until(lambda: len(booth.begun) == 1)
         await app.cancel(instance.id)
         booth.open.set()
         assert await instance.wait_for_completion(20) == "cancelled"
-        assert booth.begun == ["a"]
+        assert len(booth.begun) == 1
         assert len(of_kind(await history(app, instance.id), e.StepReleased)) == 1
 
 
@@ -242,15 +242,15 @@ async def test_at_a_close_a_blocking_call_that_waits_for_a_thread_is_released(
     app.add_plan(side_by_side("a", "b"))
     async with app:
         instance = await app.plans.start_plan_by_prompt("", "row")
-        await until(lambda: booth.begun == ["a"])
+        await until(lambda: len(booth.begun) == 1)
         asyncio.get_running_loop().call_later(0.1, booth.open.set)
-    assert booth.begun == ["a"]
+    assert len(booth.begun) == 1
     again = Holdfast(tmp_path)
     again.tool(booth.work, name="work")
     async with again:
         instance = await again.instance(instance.id)
         assert await instance.wait_for_completion(20) == "done"
-        assert booth.begun == ["a", "b"]
+        assert sorted(booth.begun) == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,11 @@ def application(home: Path, paid: list[int], **options: Any) -> Holdfast:
 
 
 async def waiting(app: Holdfast) -> QuestionRow:
-    [row] = await app.inbox()
+    """The question that is open, as soon as it is."""
+    async with asyncio.timeout(60):
+        while not (rows := await app.inbox()):  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)
+    [row] = rows
     return row
 
 

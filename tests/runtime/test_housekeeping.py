@@ -24,6 +24,8 @@ from holdfast.runtime.identity import Identity, acting
 from holdfast.testing.clock import ManualClock
 from holdfast.views.housekeeping import all_finished, all_naming, for_owner, sweep
 
+pytestmark = pytest.mark.own_store  # it goes through the stores by itself
+
 DAY = 24 * 3600.0
 WHY = Why("removed_runs")
 

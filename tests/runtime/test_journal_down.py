@@ -29,6 +29,8 @@ from holdfast.runtime import clock as clocks
 from holdfast.runtime import turns
 from holdfast.testing.clock import ManualClock
 
+pytestmark = pytest.mark.own_store  # its journal fails
+
 T = TypeVar("T")
 
 

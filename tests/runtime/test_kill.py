@@ -34,6 +34,8 @@ from holdfast.model import events as e
 from holdfast.model.rows import request_of
 from holdfast.runs.handles import PlanInstance
 
+pytestmark = pytest.mark.own_store  # the process that is killed owns a home
+
 ONBOARDING = "onboard_will_zhang"
 RUN = "inst_000001"
 KEEPS_NO_KEYS = ("apply_computer", "outbound", "send_email")

@@ -17,6 +17,8 @@ from holdfast.model.plan import HumanAction, Listener, Output, Plan, Task, TaskS
 from holdfast.testing.model_script import Entry, Seen, call, say
 from holdfast.testing.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.own_store  # what is counted is the work of SQLite
+
 Costs = dict[int, dict[str, float]]
 """By size: calls for each piece, by stage."""
 

@@ -19,6 +19,8 @@ from holdfast import Holdfast
 from holdfast.runtime.log_context import CARRIED, REQUEST, Carried
 from holdfast.runtime.log_lines import LIBRARIES, LONGEST, Lines, configure, formatter
 
+pytestmark = pytest.mark.own_store  # about lines
+
 office = logging.getLogger("office")
 
 

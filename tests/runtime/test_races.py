@@ -143,6 +143,7 @@ async def check_pairs(app: Holdfast, desk: Desk, instances: list[PlanInstance]) 
     assert len(desk.keys) == len(set(desk.keys)) == len(instances)
 
 
+@pytest.mark.own_store  # elsewhere a hundred are enough
 async def test_of_a_thousand_pairs_of_answers_exactly_one_each_takes_effect(desk: Desk) -> None:
     for _ in range(10):
         desk.keys.clear()
@@ -465,6 +466,7 @@ async def test_an_outdated_snippet_that_ends_is_not_taken_for_the_call_with_its_
         assert await instance.wait_for_completion(20) == "done"
 
 
+@pytest.mark.own_store  # a shared journal is asked first where the run stands
 @pytest.mark.parametrize("on_disk", [True, False])
 async def test_a_stale_owner_cannot_append(tmp_path: Path, desk: Desk, on_disk: bool) -> None:
     """Fencing: somebody else has moved the run on; the owner reloads, unseen by its caller."""

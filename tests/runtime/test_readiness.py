@@ -16,6 +16,8 @@ from holdfast.journal.codec import decode
 from holdfast.runtime.actor import Readiness
 from holdfast.runtime.machines import blank, definition_of, machine_of
 
+pytestmark = pytest.mark.own_store  # it opens none
+
 KINDS: tuple[Any, ...] = (
     test_machine_properties,
     test_react_properties,

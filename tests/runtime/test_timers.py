@@ -18,6 +18,8 @@ from holdfast.runtime.clock import SystemClock, Timers
 from holdfast.source.planfile import read_plan
 from holdfast.testing.clock import ManualClock
 
+pytestmark = pytest.mark.own_store  # its journal is in memory, with the clock in the hand
+
 HOUR = 3600.0
 
 

@@ -317,6 +317,7 @@ def is_an_outcome(command: c.Command) -> bool:
     return isinstance(command, c.ReportOutcome)
 
 
+@pytest.mark.own_store  # a driver elsewhere starts it in a turn of its own
 @pytest.mark.parametrize(
     ("action", "when"),
     [
