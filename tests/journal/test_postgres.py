@@ -596,7 +596,12 @@ async def test_a_pooler_that_mixes_up_prepared_statements_is_named(database: str
     connections = Connections(database)
     connections.open()
     async with connections.one() as connection:
-        await connection.execute(b"PREPARE _pg3_0 AS SELECT 1", prepare=False)
+        await connection.execute(b"PREPARE _pg3_9 AS SELECT 1", prepare=False)
+
+    async def select_many() -> None:
+        for number in range(10):
+            await connections.select(b"SELECT %d" % number)
+
     with pytest.raises(JournalUnavailable, match=r"PgBouncer 1\.21 or newer"):
-        await connections.select(b"SELECT 2")
+        await select_many()
     await connections.close()
