@@ -57,8 +57,11 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: bench-setup
+bench: bench-setup postgresql
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.postgres
+	$(BIN)/python -m bench.postgres.journal
+	$(BIN)/python -m bench.postgres.many
 
 bench-setup: setup
 	$(BIN)/python -m bench.setup
