@@ -33,7 +33,6 @@ from holdfast.model.run import RunStatus
 
 WAITING = 100
 AT_ONCE = 200
-AGO = 100 * 86400.0
 HOLDFAST = [sys.executable, "-c", "from holdfast.cli import main; main()"]
 PLAN = """
 plan_id: ask
@@ -78,16 +77,18 @@ class Finished:
         return cls(row, await app.journal.read(run_id), question)
 
     def again(self, number: int) -> Append:
-        """The same, long ago and under another id."""
+        """The same under another id."""
         run_id, question_id = f"inst_{1_000_000 + number}", f"q{number:08}"
         old = self.row.run_id, self.question.question_id
-        records = [
-            one._replace(payload=one.payload.replace(old[0], run_id).replace(old[1], question_id))
-            for one in self.records
-        ]
+
+        def renamed(text: str) -> str:
+            return text.replace(old[0], run_id).replace(old[1], question_id)
+
+        records = [one._replace(payload=renamed(one.payload)) for one in self.records]
         ids = {"run_id": run_id, "root_id": run_id}
-        row = replace(self.row, **ids, updated_at=self.row.updated_at - AGO)
-        question = replace(self.question, **ids, question_id=question_id)
+        row = replace(self.row, **ids)
+        body = renamed(self.question.body)
+        question = replace(self.question, **ids, question_id=question_id, body=body)
         return Append(run_id, 0, records, row, [question])
 
 
@@ -216,7 +217,7 @@ async def _measured(
         pause = asyncio.ensure_future(asyncio.sleep(seconds))
         print(f"before: {told(await person.go_on(pause))}", flush=True)
         before = size(place, url)
-        retention = ["retention", "--older-than", "30d", "--yes", "--json"]
+        retention = ["retention", "--older-than", "0m", "--yes", "--json"]
         if url is None:
             retention += ["--url", address]
         start = time.perf_counter()

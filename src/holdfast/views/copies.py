@@ -209,8 +209,8 @@ async def _verified(source: Source, target: Target, place: Place, shown: Progres
         raise JournalDamaged(
             msg(
                 "the copy is not sound in {count} places, the first in {what} {name}: {problem}. "
-                "It stays unfinished: remove it, and see `holdfast doctor --integrity` on the "
-                "source",
+                "It stays unfinished: see `holdfast doctor --integrity` on the source. If that "
+                "tells the same, `--no-verify` takes it as it is; if not, remove the copy",
                 count=len(report.findings),
                 what=first.what,
                 name=first.name,
