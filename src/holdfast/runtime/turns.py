@@ -138,9 +138,9 @@ class TurnLoop:
     async def _compared(self, run_id: str) -> tuple[Actor, bool]:
         """The run's actor, which is stale if another process has appended something, and whether it
         is as on disk: an append of ours may be there whose acknowledgement is on its way."""
-        known = self._actors.knows(run_id)
+        compared = self.drives is not None and self._actors.knows(run_id)
         actor = await self.find(run_id)
-        if self.drives is None or not known:
+        if not compared:
             return actor, True
         version = await self._journal.version(run_id)
         if version == actor.committed.version or not actor.committed.version:
