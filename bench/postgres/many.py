@@ -34,7 +34,7 @@ FILL: tuple[LiteralString, ...] = (
     INSERT INTO runs (run_id, version, kind, name, definition, status, active, wake_at, root_id,
                       parent_id, created_at, updated_at, title, summary)
     SELECT 'run_' || n, 1, 'plan', 'plan_' || mod(n, 20), 'sha256:plan',
-           CASE WHEN n <= %(timers)s + %(questions)s THEN 'pause' ELSE 'done' END, false,
+           CASE WHEN n <= %(timers)s::bigint + %(questions)s THEN 'pause' ELSE 'done' END, false,
            CASE WHEN n <= %(timers)s THEN extract(epoch FROM now()) + 3600 + n END,
            'run_' || n, NULL, n, n, 'A run of the fill', '{}'
     FROM generate_series(1, %(runs)s) AS n
@@ -48,7 +48,7 @@ FILL: tuple[LiteralString, ...] = (
                            deadline, closed_at, body, crc)
     SELECT 'q_' || n, 'run_' || n, 'run_' || n, 'open', 'missing_info', 'A question', 'approver',
            n, NULL, NULL, '{}', 0
-    FROM generate_series(%(timers)s + 1, %(timers)s + %(questions)s) AS n
+    FROM generate_series(%(timers)s::bigint + 1, %(timers)s::bigint + %(questions)s) AS n
     """,
 )
 
