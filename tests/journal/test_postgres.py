@@ -557,6 +557,15 @@ async def test_a_server_that_is_not_there_is_told_without_the_password() -> None
     assert "hush-hush" not in await refusal("postgresql://me:hush-hush@[::1/x")
 
 
+@pytest.mark.parametrize(
+    "password", ["hush/hush", "5432/hush", "hush@hush", "hush%hush", "hu@s/hush"]
+)
+async def test_a_password_that_is_torn_by_its_signs_is_not_told_as_a_place(password: str) -> None:
+    told = await refusal(f"postgresql://me:{password}@127.0.0.1:1/journal")
+    assert "hush" not in told
+    assert "with %2F, %40 and %25" in told
+
+
 async def test_a_journal_that_is_not_open_says_so(database: str) -> None:
     journal = PostgresJournal(database)
     for refused in (journal.version, journal.append):

@@ -74,13 +74,27 @@ def place_of(url: str) -> str:
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error:  # its words would quote the password
-        raise OperatorError(
-            "the address of the database cannot be read: it should be like "
-            "postgresql://user:password@host:5432/name"
-        ) from None
+        raise _unreadable() from None
+    if _is_torn(url):
+        raise _unreadable()
     host = parts.get("host") or "this machine"
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"the database {parts.get('dbname') or parts.get('user') or 'postgres'} at {host}{port}"
+
+
+def _is_torn(url: str) -> bool:
+    """Whether a sign in a password ends it too soon, so that what is left names a place."""
+    _, separator, rest = url.partition("://")
+    user, at, place = rest.partition("@")
+    return bool(separator and at) and ("/" in user or "@" in place.partition("?")[0])
+
+
+def _unreadable() -> OperatorError:
+    return OperatorError(
+        "the address of the database cannot be read: it should be like "
+        "postgresql://user:password@host:5432/name, with %2F, %40 and %25 for /, @ and % in a "
+        "password"
+    )
 
 
 async def connect(url: str, *, application_name: str = "holdfast", **options: Any) -> Connection:

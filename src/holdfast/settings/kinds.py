@@ -5,13 +5,14 @@ A reader raises `Unfit`; where the value stood is said by `sources` and `file`, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, TypeAlias
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote
 
 Value: TypeAlias = str | int | float | bool | Path | tuple[str, ...] | None
 
@@ -162,20 +163,17 @@ def has_password(text: str) -> bool:
 
 
 def without_password(text: str) -> str:
-    """A URL that may be shown."""
-    parts = urlsplit(text)
-    user, at, host = parts.netloc.rpartition("@")
-    name, colon, _ = user.partition(":")
-    netloc = f"{name}:{HIDDEN}@{host}" if at and colon else parts.netloc
-    pairs = parts.query.split("&")
-    query = "&".join(
-        f"{one.partition('=')[0]}={HIDDEN}" if _names_a_secret(one) else one for one in pairs
-    )
-    if (netloc, query) == (parts.netloc, parts.query):
-        return text
-    return urlunsplit((parts.scheme, netloc, parts.path, query, parts.fragment))
+    """A URL that may be shown. Of an address of PostgreSQL, whose passwords need not be encoded,
+    all that may be part of one is left out."""
+    scheme, separator, rest = text.partition("://")
+    signs = ".*" if scheme.strip().lower() in ("postgresql", "postgres") else "[^/?#]*"
+    rest = re.sub(f"^([^:/?#@]*):{signs}@", rf"\1:{HIDDEN}@", rest, flags=re.DOTALL)
+    place, mark, query = rest.partition("?")
+    pairs = (_without_secret(one) for one in query.split("&"))
+    return f"{scheme}{separator}{place}{mark}{'&'.join(pairs)}"
 
 
-def _names_a_secret(pair: str) -> bool:
+def _without_secret(pair: str) -> str:
     name, _, value = pair.partition("=")
-    return bool(value) and name.lower() in ("password", "sslpassword", "passwd", "token", "api_key")
+    secret = unquote(name).lower() in ("password", "sslpassword", "passwd", "token", "api_key")
+    return f"{name}={HIDDEN}" if value and secret else pair
