@@ -114,6 +114,7 @@ class TestBackoff:
             assert await found.wait_for_completion() == "done"
         assert (asked, service.waits) == ([0], [0.5])
 
+    @pytest.mark.own_store  # the process that is killed owns a home
     async def test_after_a_sigkill_it_comes_at_its_time(self, tmp_path: Path) -> None:
         """The process dies in the planner's backoff; the next one wakes the step when it is due."""
         child = await warm.create_subprocess_exec(

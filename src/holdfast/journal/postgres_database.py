@@ -5,8 +5,9 @@ trip, whether the server has closed it meanwhile (nobody speaks on an idle conne
 it): so a restart of the server costs those statements only that were under way. While the server
 is away a new connection is tried for whoever asks, and refused at once or after `CONNECT_SECONDS`.
 
-No connection has a state of its own but prepared statements, so that they may come from PgBouncer
-in transaction mode (from 1.21 on). All integers are sent as bigint, for a statement is prepared
+No connection has a state of its own but prepared statements, and how long a transaction may be
+idle, which is the same for all: so they may come from PgBouncer in transaction mode (from 1.21 on).
+All integers are sent as bigint, for a statement is prepared
 anew for every combination of types, and arrays in binary: as text each quotation mark of every
 record would be escaped, which took six times as long.
 """
@@ -110,7 +111,7 @@ async def connect(url: str, *, application_name: str = "holdfast", **options: An
     )
     patience = f"SET idle_in_transaction_session_timeout = {IDLE_SECONDS * 1000:.0f}"
     try:
-        await connection.execute(patience.encode())
+        await connection.execute(patience.encode(), prepare=False)
     except BaseException:
         await connection.close()
         raise
