@@ -62,7 +62,9 @@ async def _serve(system: System, url: str) -> None:
     try:
         say(done="start")
         loop = asyncio.get_running_loop()
-        names = (f"run-{number:06}" for number in count())
+        # Of this session alone: a name that was used in an earlier round is a run that is over.
+        session = time.time_ns()
+        names = (f"run-{session}-{number:06}" for number in count())
         while probe := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
             say(figures=await _probe(system, probe, names))
             say(done=probe)
