@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
@@ -46,13 +47,19 @@ def errand() -> Errand:
     return Errand()
 
 
-@pytest.fixture
-async def app(database: str, errand: Errand) -> AsyncIterator[Holdfast]:
+@asynccontextmanager
+async def deciding(database: str, errand: Errand) -> AsyncIterator[Holdfast]:
     """Decides; what it drives the test hands to it."""
     app = Holdfast(database=database, drives=False)
     app.tool(errand.run, name="errand")
     app.load_plan_text(PLAN)
     async with app:
+        yield app
+
+
+@pytest.fixture
+async def app(database: str, errand: Errand) -> AsyncIterator[Holdfast]:
+    async with deciding(database, errand) as app:
         yield app
 
 
@@ -78,6 +85,28 @@ async def test_a_driver_that_was_thought_gone_and_gets_its_job_again_drives_once
     assert await run.wait_for_completion() == "done"
     assert errand.calls == 1, "what it has in flight itself was left by nobody"
     assert await app.inbox() == []
+
+
+async def test_a_driver_that_another_has_taken_over_from_says_nothing_of_that_ones_calls(
+    app: Holdfast, database: str, errand: Errand
+) -> None:
+    run = await app.plans.start_plan_by_prompt("", "errand", values={"size": 1})
+    job, drives = await new_job(app), app.engine.drives
+    assert drives is not None
+    async with asyncio.timeout(SECONDS), deciding(database, errand) as other:
+        former = asyncio.create_task(app.engine.drive(run.id, Drive(job, 0)))
+        await until(lambda: run.id in drives.driven)  # without a slot to call anything with
+        actor = drives.driven[run.id]
+        cast(SharedJournal, other.journal).worker_id = 1
+        driving = asyncio.create_task(other.engine.drive(run.id, Drive(job, 1)))
+        await until(lambda: errand.calls == 1)
+        await former
+        await until(lambda: not (actor.draining or actor.mailbox or actor.stale))
+        errand.let_go.set()
+        await driving
+        told = [event.type.partition("@")[0] for event in await app.journal.read(run.id)]
+    assert told == ["RunStarted", "ListenerStarted", "ListenerSucceeded", "RunCompleted"]
+    assert errand.calls == 1
 
 
 async def test_a_start_that_is_refused_where_it_would_be_driven_says_why(

@@ -96,7 +96,8 @@ class Envelope:
 
     What a `lazy` one decides could be decided again at no cost, so it may wait for
     company on its way to disk. `attached` becomes true with the command, if it is accepted;
-    `attempts` counts how often a mistake of ours has kept it from the journal.
+    `attempts` counts how often a mistake of ours has kept it from the journal. One with a `drive`
+    counts only while the run is driven as that.
     """
 
     command: Command
@@ -106,6 +107,7 @@ class Envelope:
     acting: Identity | None = None
     attached: Attached = NOTHING
     attempts: int = 0
+    drive: Drive | None = None
 
     @property
     def claim(self) -> Claim | None:
@@ -244,6 +246,14 @@ class Actor:
         kept = [envelope for envelope in self.mailbox if envelope.reply is None]
         self.mailbox.clear()
         self.mailbox.extend(kept)
+
+    def drop_of_drives(self) -> None:
+        """Forget what counted only while the run was driven otherwise than it is now: another
+        driver's calls are in flight, and nobody else knows what became of them."""
+        if self.mailbox:
+            kept = [one for one in self.mailbox if one.drive is None or one.drive == self.drive]
+            self.mailbox.clear()
+            self.mailbox.extend(kept)
 
     def _attach(self, attached: Attached) -> None:
         one = attached

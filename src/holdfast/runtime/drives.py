@@ -147,6 +147,7 @@ class Drives:
         if actor.drive is None:
             return
         actor.drive, actor.taking = None, False
+        actor.drop_of_drives()
         if self.driven.get(actor.run_id) is actor:
             del self.driven[actor.run_id]
         done, actor.let_go = actor.let_go, None
@@ -192,7 +193,7 @@ class Drives:
             for one in actor.machine.effects_in_flight(actor.committed)
         ):
             return False
-        actor.mailbox.appendleft(Envelope(c.Recover()))
+        actor.mailbox.appendleft(Envelope(c.Recover(), drive=actor.drive))
         return True
 
     # -- appends

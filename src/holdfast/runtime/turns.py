@@ -316,7 +316,8 @@ class TurnLoop:
                 self.dispatch(actor, effect)
             elif (effect.work.step_id, effect.work.claim) not in actor.in_flight:
                 # Behind what is in the mailbox: a result that was obtained counts before this.
-                actor.mailbox.append(Envelope(report(effect.work, c.NotSent())))
+                found = report(effect.work, c.NotSent())
+                actor.mailbox.append(Envelope(found, drive=actor.drive))
 
     async def _record(self, actor: Actor, turn: Turn) -> None:
         """One append in which all that was decided becomes true; then it is published."""
@@ -395,6 +396,7 @@ class TurnLoop:
         envelopes, turn.effects = turn.envelopes, ()
         if isinstance(error, VersionConflict | Superseded):
             actor.mailbox.extendleft(reversed(envelopes or [Envelope(c.Tick(), lazy=True)]))
+            actor.drop_of_drives()
             actor.stale, turn.replies = True, ()
         elif isinstance(error, OperatorError):
             actor.mailbox.extendleft(reversed(envelopes))
