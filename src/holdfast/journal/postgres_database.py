@@ -1,9 +1,9 @@
 """A PostgreSQL database as the journal's home: its connections, and what its failures mean.
 
 Connections are taken from a small pool of our own. Before one is used it is asked, without a round
-trip, whether the server has closed it meanwhile (nobody speaks on an idle connection but to end
-it): so a restart of the server costs those statements only that were under way. While the server
-is away a new connection is tried for whoever asks, and refused at once or after `CONNECT_SECONDS`.
+trip, whether the server has closed it meanwhile (on an idle connection the server says nothing but
+that it ends): so a restart of the server costs those statements only that were under way. While the
+server is away each use tries a new connection, and fails at once or after `CONNECT_SECONDS`.
 
 No connection has a state of its own but prepared statements, and how long a transaction may be
 idle, which is the same for all: so they may come from PgBouncer in transaction mode (from 1.21 on).

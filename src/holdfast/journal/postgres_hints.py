@@ -1,8 +1,8 @@
 """What processes tell each other beside the journal: hints, and that jobs wait.
 
 A notification inside the transaction of an append would have all commits wait for each other, so
-they are sent afterwards, apart, and for no disk: one may be lost, and whoever needs what it told
-looks from time to time. They are sent at once, and while some are on their way those that come
+they are sent afterwards, apart, and for no disk: one may be lost, and who needs what it told looks
+from time to time. They are sent at once, and while some are on their way those that come
 meanwhile are gathered; of jobs that wait one is told for all.
 
 Listening needs a connection that is the same all the time, so it goes to `HOLDFAST_DATABASE_DIRECT`

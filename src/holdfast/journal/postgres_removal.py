@@ -1,8 +1,8 @@
 """Removes runs from PostgreSQL: their rows in one transaction, their records in bounded ones.
 
-The rows are locked before they are judged, so that nothing is appended meanwhile; whoever waits for
-such a lock finds that there is no such run. What is deleted is given back by (auto)vacuum, as
-anything in PostgreSQL is.
+The rows are locked before they are judged, so that nothing is appended meanwhile; an append that
+waits for such a lock finds that there is no such run. What is deleted is given back by
+(auto)vacuum, as anything in PostgreSQL is.
 """
 
 from __future__ import annotations

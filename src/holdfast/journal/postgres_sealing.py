@@ -2,8 +2,8 @@
 
 A counter without gaps, or a chain that every append goes on from, would have all appends wait for
 each other, on a slow disk at an eighth of the speed. So an append only leaves behind which records
-it wrote, and what was done, under the number of its transaction (`unsealed`, `deeds`). Whoever
-wants the order first *seals*: it takes everything older than the oldest transaction that may still
+it wrote, and what was done, under the number of its transaction (`unsealed`, `deeds`). A reader of
+the order first *seals*: it takes everything older than the oldest transaction that may still
 write, in order of transactions, and gives out gapless positions and the links of the chain. One
 process at a time does it, for it holds the row of `seal`.
 

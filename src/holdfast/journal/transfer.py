@@ -62,11 +62,6 @@ snapshots: run's number, run_id, version, schema, payload. kept: an `ExpiringVal
 audit: an `AuditEntry`. series: name, last."""
 
 
-def position_of_old(run: int, seq: int) -> int:
-    """The position of a record whose own is not known."""
-    return (run << 32 | seq) - (1 << 62)
-
-
 @record
 class Standing:
     """How far a journal is: its newest position, up to where commits are forgotten, the head of the

@@ -37,7 +37,7 @@ class RunDriver:
 
     async def drive(self, run_id: str, drive: Drive, *, anyway: bool = False) -> None:
         """Refused where something is not here that the run needs. Driven anyway, a run without a
-        tool shows a person what is missing; a conversation waits for somebody who pursues it."""
+        tool shows a person what is missing; a conversation waits for a process that pursues it."""
         try:
             state = await self._engine.state(run_id)
         except NotFound:

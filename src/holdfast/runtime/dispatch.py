@@ -58,8 +58,8 @@ RETRY_SECONDS: Final = 0.5
 WAIT_SECONDS: Final = 5.0
 RECONNECT_SECONDS: Final = 1.0
 """For how long a connection is waited for before it is asked for again, and for how long the pool
-tries to make one that nobody has asked for anew: its tries become rarer, and after an hour's
-absence of the database it would look for it minutes later."""
+goes on trying to make one: its tries become rarer, so that after an hour's absence of the database
+it would find it minutes later."""
 
 LONGEST_DELAY: Final = 600.0
 

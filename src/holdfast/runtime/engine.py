@@ -196,7 +196,7 @@ class Engine:
             return
         notices = await self.journal.notices(run_id)
         actor = await self._turns.find(run_id)
-        if self._turns.closing:  # by now: whoever begins later is let go of by nobody
+        if self._turns.closing:  # by now: what begins later would never be let go of
             raise HandedBack(run_id, "this process ends")
         done = self.drives.begin(actor, drive, version)
         begun()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -129,6 +129,3 @@ def read_hint(text: str, ourselves: str) -> Hint | None:
     except (ValueError, LookupError, TypeError):
         log.warning("a hint of another program was left out: %s", text[:80])
         return None
-
-
-Heed = Callable[[Hint], None]

@@ -22,7 +22,6 @@ from typing import Any, Final, TextIO
 
 from holdfast.runtime.log_context import CARRIED, REQUEST
 
-FORMATS: Final = ("text", "json")
 WORK_FIELDS: Final = ("run", "step", "attempt", "claim")
 REQUEST_FIELDS: Final = ("person", "request")
 ACCESS_FIELDS: Final = ("client", "method", "path", "status")

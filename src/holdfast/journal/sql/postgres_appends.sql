@@ -201,7 +201,7 @@ ON CONFLICT (kind, key) DO UPDATE
 SET body = excluded.body, expires_at = excluded.expires_at, crc = excluded.crc;
 
 -- name: drop_expired
--- Removes some of what has expired, and waits for nobody.
+-- Removes some of what has expired, without waiting for locks.
 DELETE FROM kept WHERE (kind, key) IN (
     SELECT kind, key FROM kept WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED
 );
