@@ -319,6 +319,8 @@ class Holdfast:
         from holdfast.runtime.dispatch import Dispatcher
 
         assert isinstance(self.journal, PostgresJournal)
+        assert self.engine.drives is not None
+        self.engine.drives.most = self.concurrency
         self._driver = driver = RunDriver(self.engine, self.tools, lambda: self.pursue)
         clock = self.engine.clock.now
         dispatcher = Dispatcher(self.journal, self.journal.direct, driver, clock, self.concurrency)

@@ -413,6 +413,20 @@ async def test_a_conversation_is_pinned_to_the_settings_it_was_begun_with() -> N
     assert kinds(await consumer)[-1] == "engine_completed"
 
 
+async def test_of_two_engines_that_come_at_once_to_a_shared_conversation_one_is_refused(
+    database: str,
+) -> None:
+    async with Holdfast(database=database, drives=False) as app:
+        options: dict[str, Any] = {"llm": Llm(), "executors": {"work": Ledger().work}}
+        begun = await ConversationEngine.open(app, "sales", **options)
+        assert kinds(await heard(begun.run(GOAL)))[-1] == "engine_completed"
+        engines = [await ConversationEngine.open(app, "sales", **options) for _ in range(2)]
+        came = (heard(one.run(GOAL)) for one in engines)
+        outcomes = await asyncio.gather(*came, return_exceptions=True)
+        refused = [str(one) for one in outcomes if isinstance(one, BaseException)]
+        assert refused == ["another engine consumes sales already"]
+
+
 @pytest.mark.parametrize("durable", [False, True])
 async def test_whoever_only_looks_at_a_journal_does_not_close_it_under_the_consumer(
     durable: bool, tmp_path: Path

@@ -11,9 +11,11 @@ import pytest
 from scenes import until
 
 from holdfast import Holdfast
+from holdfast.errors import JournalUnavailable
 from holdfast.journal.port import Drive
 from holdfast.journal.shared import SharedJournal
 from holdfast.runtime import dispatch
+from holdfast.runtime.actor import Actor
 from holdfast.runtime.dispatch import Dispatcher
 from holdfast.testing.journal_samples import birth
 
@@ -136,6 +138,45 @@ async def test_a_consumer_that_leaves_after_another_has_taken_over_is_forgotten(
     drives.superseded(actor, actor.drive)
     await app.engine.leave(run.id)
     assert drives._consumed == set()
+
+
+async def test_a_consumer_that_could_not_come_is_forgotten(
+    app: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what is said to the conversation would wake no driver, for it seems to have its own."""
+    run = await app.plans.start_plan_by_prompt("", "errand", values={"size": 1})
+    drives = app.engine.drives
+    assert drives is not None
+
+    async def away(run_id: str) -> Actor:
+        raise JournalUnavailable("the database is away")
+
+    monkeypatch.setattr(app.engine._turns, "find", away)
+    with pytest.raises(JournalUnavailable):
+        await app.engine.attend(run.id)
+    assert drives._consumed == set()
+
+
+async def test_as_many_runs_are_driven_as_was_said_last_also_of_those_born_here(
+    database: str, errand: Errand
+) -> None:
+    app = Holdfast(database=database)
+    app.tool(errand.run, name="errand")
+    app.load_plan_text(PLAN)
+    app.concurrency = 1
+    async with app:
+        drives, dispatcher = app.engine.drives, app.dispatcher
+        assert drives is not None
+        assert dispatcher is not None
+        await dispatcher.ready.wait()
+        await drives._reserve()
+        starts = [
+            app.plans.start_plan_by_prompt("", "errand", values={"size": n}) for n in range(3)
+        ]
+        runs = [await one for one in starts]
+        assert len(drives.driven) < len(runs), "one that is born here, and one that was fetched"
+        errand.let_go.set()
+        assert [await run.wait_for_completion() for run in runs] == ["done"] * 3
 
 
 class Idle:

@@ -398,11 +398,15 @@ class ConversationEngine(Projection):
         self.id = self.id or f"conv_{await engine.journal.next_number('conv'):06d}"
         if self.id in worker.conversations:
             raise NotAllowed(f"another engine consumes {self.id} already")
-        await engine.attend(self.id)
-        leaving.push_async_callback(engine.leave, self.id)
         work = worker.conversations[self.id] = worker_of(
             self._given, self.coordinator, self.llm, self._executors, self._once
         )
+        try:  # from here on any other engine is refused, also while a shared journal is asked
+            await engine.attend(self.id)
+        except BaseException:
+            del worker.conversations[self.id]
+            raise
+        leaving.push_async_callback(engine.leave, self.id)
         asking = Asking(worker.asking, self.id)
         here = self._session = ConsumerSession(engine, consumer, asking, self._view.version)
         here.coordinated = work.coordinator is not None

@@ -62,7 +62,8 @@ class Drives:
         self._journal = journal
         self._background = background
         self.outbox = outbox
-        self._most = most
+        self.most = most
+        """How many runs this process drives at a time."""
         self._jobs: deque[int] = deque()
         self._reserving = False
         self._consumed: set[str] = set()
@@ -91,7 +92,7 @@ class Drives:
         if consumed is not None:
             self._begin(actor, consumed)
             return
-        room = len(self.driven) < self._most and not actor.pulled
+        room = len(self.driven) < self.most and not actor.pulled
         if not room or self._journal.worker_id is None:
             return
         if len(self._jobs) < JOBS_KEPT // 2 and not self._reserving:

@@ -171,6 +171,9 @@ class Engine:
             actor = await self._turns.find(run_id)
         except NotFound:
             self._births[run_id] = drive
+        except BaseException:
+            self.drives.leave(run_id)
+            raise
         else:
             self.drives.begin(actor, drive)
 
