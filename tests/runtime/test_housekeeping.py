@@ -15,6 +15,7 @@ from holdfast import Holdfast
 from holdfast.errors import HoldfastError, NotAllowed, NotFound
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal, verify
+from holdfast.journal.postgres import PostgresJournal
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.journal.vault import KIND as SECRET
 from holdfast.model.run import RunStatus
@@ -73,9 +74,15 @@ listeners:
 ]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Journal:
-    return MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "holdfast.db")
+    match request.param:
+        case "memory":
+            return MemoryJournal()
+        case "sqlite":
+            return SqliteJournal(tmp_path / "holdfast.db")
+        case _:
+            return PostgresJournal(request.getfixturevalue("database"))
 
 
 @pytest.fixture
