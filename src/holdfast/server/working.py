@@ -85,16 +85,18 @@ async def _first(*waits: Awaitable[object]) -> None:
 @asynccontextmanager
 async def _health(app: Holdfast, host: str, port: int) -> AsyncIterator[int]:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                line = await reader.readuntil(b"\r\n")
-                status, body = await _told(app, line.decode("latin-1").split(" "))
-                text = json.dumps(body).encode()
-                head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n"
-                head += f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n"
-                writer.write(head.encode() + text)
-                await writer.drain()
-        writer.close()
+        try:
+            with suppress(OSError, EOFError, asyncio.LimitOverrunError):
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    line = await reader.readuntil(b"\r\n")
+                    status, body = await _told(app, line.decode("latin-1").split(" "))
+                    text = json.dumps(body).encode()
+                    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n"
+                    head += f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+                    writer.write(head.encode() + text)
+                    await writer.drain()
+        finally:
+            writer.close()
 
     with listening(host, port) as listener:
         server = await asyncio.start_server(answer, sock=listener, limit=MOST_BYTES)
