@@ -10,11 +10,11 @@ import pytest
 
 import workshop
 from holdfast import Holdfast
-from holdfast.errors import InternalError
+from holdfast.errors import InternalError, JournalUnavailable
 from holdfast.journal.postgres import PostgresJournal
 from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor
-from holdfast.runtime.slots import SharedLimit
+from holdfast.runtime.slots import ASK_SECONDS, SharedLimit
 from installation import Installation, Started, becomes, begun, over
 
 PLAN = """
@@ -122,6 +122,27 @@ async def test_slots_are_asked_for_again_whatever_went_wrong() -> None:
         await granted.wait()
     await limit.stop()
     assert limit.free == 1
+
+
+async def test_a_database_that_is_away_is_not_asked_all_the_time() -> None:
+    class Away:
+        asked = 0
+
+        async def held(self, worker: int) -> tuple[int, int]:
+            self.asked += 1
+            raise JournalUnavailable("the database is away")
+
+        async def give_back(self, worker: int, count: int) -> None: ...
+
+        async def take(self, worker: int, count: int, limit: int) -> int:
+            return 0
+
+    limit, store = SharedLimit(1), Away()
+    limit.waiting.append(cast(Actor, object()))
+    limit.start(store, lambda: 1, lambda: None)
+    await asyncio.sleep(8 * ASK_SECONDS)
+    await limit.stop()
+    assert store.asked == 1
 
 
 async def test_a_limit_of_one_holds_while_workers_are_killed_stopped_and_started(

@@ -326,6 +326,25 @@ async def test_what_one_refused_counts_at_the_other(one_database: Both) -> None:
     assert (await second.admin.get("/instances")).status_code == 200
 
 
+async def test_refusals_that_could_not_be_told_are_told_later(
+    one_database: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = one_database
+
+    async def away(attached: Attached) -> None:
+        raise errors.JournalUnavailable("the database is away")
+
+    with monkeypatch.context() as lost:
+        lost.setattr(first.app.journal, "attach", away)
+        for _ in range(10):
+            refused = await first.stranger.post("/login", data={"token": "link_x"})
+            assert refused.status_code == 401
+        with pytest.raises(errors.JournalUnavailable):
+            await sweep(one_database)
+    await sweep(one_database)
+    assert (await second.stranger.post("/login", data={"token": "link_x"})).status_code == 429
+
+
 async def test_refusals_are_written_only_where_there_were_some(
     one_database: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:

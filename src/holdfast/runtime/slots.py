@@ -29,6 +29,9 @@ LOOK_SECONDS: Final = 2.0
 ASK_SECONDS: Final = 0.03
 """How soon slots are asked for again that others have."""
 
+RETRY_SECONDS: Final = 0.5
+"""How soon a database is asked again that did not answer."""
+
 
 class _Waiting(deque[Actor]):
     """Tells when a run waits that none was waiting before."""
@@ -90,7 +93,7 @@ class SharedLimit(ConcurrencyLimit):
         look_at, known = 0.0, None
         while True:
             self._moved.clear()
-            number = worker()
+            number, pause = worker(), ASK_SECONDS
             try:
                 if number is not None:
                     if number != known or loop.time() >= look_at:
@@ -99,18 +102,20 @@ class SharedLimit(ConcurrencyLimit):
                     await self._balance(store, number)
             except OperatorError as error:
                 log.info("slots wait for the journal: %s", error)
+                pause = RETRY_SECONDS
             except Exception:
                 log.exception("slots could not be asked for: they are asked for again")
+                pause = RETRY_SECONDS
             if self.waiting and self._free > 0:
                 grant()
-            await self._rest()
+            await self._rest(pause)
 
-    async def _rest(self) -> None:
-        """Until something has moved; while runs wait in vain not for long."""
+    async def _rest(self, pause: float) -> None:
+        """Until something has moved; while runs wait in vain for a pause."""
         wanting = bool(self.waiting) and self._free <= 0
         try:
-            async with asyncio.timeout(ASK_SECONDS if wanting else LOOK_SECONDS):
-                await (asyncio.sleep(ASK_SECONDS) if wanting else self._moved.wait())
+            async with asyncio.timeout(pause if wanting else LOOK_SECONDS):
+                await (asyncio.sleep(pause) if wanting else self._moved.wait())
         except TimeoutError:
             return
 

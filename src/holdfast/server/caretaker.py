@@ -58,6 +58,8 @@ class Caretaker:
                 await self._app.engine.housekeeper.reclaim()
             except (HoldfastError, OSError) as error:
                 log.warning("old runs stay for now: %s", error)
+            except Exception:
+                log.exception("the caretaker could not look after old runs")
             self._wanted.clear()
             wait = None if next_sweep == float("inf") else max(next_sweep - loop.time(), 0.0)
             try:

@@ -32,11 +32,12 @@ class SharedRefusals:
         """Tell the other servers what was refused here, and hear what they have."""
         now = self._clock.now()
         if self._told != self._attempts.refusals:
-            self._told, times = self._attempts.refusals, self._attempts.latest(MOST_CLIENTS)
+            refusals, times = self._attempts.refusals, self._attempts.latest(MOST_CLIENTS)
             body = json.dumps([[*key, list(at)] for key, at in times.items()])
             until = now + self._attempts.longest
             kept = ExpiringValue(KIND, self._ourselves, body, until)
             await self._store.attach(Attached(kept=(kept,)))
+            self._told = refusals
         elsewhere: dict[Key, list[float]] = {}
         for row in await self._store.all_kept(KIND, now):
             if row.key != self._ourselves:
