@@ -268,6 +268,31 @@ def test_too_few_connections(
             one.close()
 
 
+def test_a_user_who_may_not_see_what_others_do(
+    holdfast: Command,
+    shared: str,
+    place: Path,
+    prompt: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prompt.execute("CREATE ROLE observer LOGIN")
+    try:
+        prompt.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO observer")
+        with working(place):
+            monkeypatch.setenv("HOLDFAST_DATABASE", shared.replace("//holdfast@", "//observer@"))
+            assert found(holdfast)["hidden"]["harmless"]
+            told = holdfast("doctor", "--json").json["installation"]
+            assert told["connections"] >= 3, "the worker's and those of the test"
+            [process] = told["processes"]
+            assert (process["role"], process["silent"]) == ("worker", None)
+            assert f"worker {process['name']}: Holdfast" in holdfast("doctor").out
+            prompt.execute("GRANT pg_read_all_stats TO observer")
+            assert "hidden" not in found(holdfast)
+    finally:
+        prompt.execute("DROP OWNED BY observer")
+        prompt.execute("DROP ROLE observer")
+
+
 def test_processes_of_two_releases(holdfast: Command, shared: str, place: Path) -> None:
     with working(place), psycopg.connect(shared, application_name="holdfast server 0.0.9 old/1"):
         versions = found(holdfast)["versions"]

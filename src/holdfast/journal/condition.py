@@ -30,12 +30,13 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A server or a worker that has the database open, and for how long it has been silent."""
+    """A server or a worker that has the database open, and for how long it has been silent: None
+    where that may not be seen."""
 
     role: str
     version: str
     name: str
-    silent: float
+    silent: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class Condition:
     clock_skew: float
     connections: int
     connections_allowed: int
+    hidden: bool = False
+    """Whether what others do in the database may not be seen."""
     transactions: tuple[OpenTransaction, ...] = ()
     figures: Figures | None = None
     processes: tuple[Process, ...] = ()

@@ -64,11 +64,11 @@ async def examine(url: str) -> Condition:
 async def _examined(connection: Connection, place: str) -> Condition:
     schema = await schema_of(connection, place)
     skew = await skew_of(connection)
-    [(used, allowed)] = await execute(connection, _SQL["connections"])
+    [(used, allowed, hidden)] = await execute(connection, _SQL["connections"])
     open_ones = await execute(connection, _SQL["transactions"], [1.0, MOST_NAMED])
     transactions = tuple(OpenTransaction(*row) for row in open_ones)
     if schema != SCHEMA:
-        return Condition(schema, SCHEMA, skew, used, allowed, transactions)
+        return Condition(schema, SCHEMA, skew, used, allowed, hidden, transactions)
     stalled = await execute(connection, _SQL["stalled"], [GONE_SECONDS, MOST_NAMED])
     overdue = await execute(connection, _SQL["overdue"], [OVERDUE_SECONDS, MOST_NAMED])
     return Condition(
@@ -77,6 +77,7 @@ async def _examined(connection: Connection, place: str) -> Condition:
         skew,
         used,
         allowed,
+        hidden,
         transactions,
         figures=await _figures(connection),
         processes=await _processes(connection),

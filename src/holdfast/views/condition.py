@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from holdfast.i18n.message import msg
-from holdfast.journal.condition import MOST_SKEW, Condition, Figures
+from holdfast.journal.condition import MOST_SKEW, Condition, Figures, Process
 from holdfast.journal.integrity import Finding
 
 __all__ = ["Condition", "Figures", "described", "figures_in_words", "is_readable", "problems"]
@@ -76,17 +76,24 @@ def figures_in_words(condition: Condition) -> list[str]:
                 lag=_tenths(figures.sealing_lag),
             ),
         ]
-    said += [
-        msg(
-            "{role} {name}: Holdfast {version}, heard of {silent} s ago",
+    return [*said, *map(_process, condition.processes)]
+
+
+def _process(one: Process) -> str:
+    if one.silent is None:
+        return msg(
+            "{role} {name}: Holdfast {version}",
             role=one.role,
             name=one.name,
             version=one.version,
-            silent=_tenths(one.silent),
         )
-        for one in condition.processes
-    ]
-    return said
+    return msg(
+        "{role} {name}: Holdfast {version}, heard of {silent} s ago",
+        role=one.role,
+        name=one.name,
+        version=one.version,
+        silent=_tenths(one.silent),
+    )
 
 
 def _of_the_server(condition: Condition) -> Iterator[Finding]:
@@ -110,6 +117,12 @@ def _of_the_server(condition: Condition) -> Iterator[Finding]:
                 allowed=condition.connections_allowed,
             ),
             msg("raise max_connections, put PgBouncer before it, or run fewer processes"),
+        )
+    if condition.hidden:
+        yield _notice(
+            "hidden",
+            msg("what other users' connections do may not be seen, nor how long they have done it"),
+            msg("look as the user of servers and workers, or as one with pg_read_all_stats"),
         )
     for one in condition.transactions:
         if one.seconds >= (SEALING_SECONDS if one.writes else OPEN_SECONDS):
@@ -240,7 +253,7 @@ def _of_driving(condition: Condition, figures: Figures) -> Iterator[Finding]:
 
 def _of_processes(condition: Condition) -> Iterator[Finding]:
     for one in condition.processes:
-        if one.silent >= SILENT_SECONDS:
+        if one.silent is not None and one.silent >= SILENT_SECONDS:
             yield _error(
                 "silent",
                 msg(

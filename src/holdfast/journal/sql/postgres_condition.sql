@@ -34,7 +34,7 @@ SELECT (SELECT coalesce(sum(last - first + 1), 0)::bigint FROM records),
         ON workers.id = slots.worker AND last_heartbeat >= now() - make_interval(secs => $2));
 
 -- name: processes
--- Who has the database open, and for how long nothing was heard of each.
+-- Who has the database open, and for how long nothing was heard of each, where we may see that.
 SELECT application_name,
        min(extract(epoch FROM clock_timestamp() - state_change))::float8
 FROM pg_stat_activity
@@ -77,10 +77,13 @@ SELECT seconds, holder, writes FROM (
 WHERE seconds >= $1 ORDER BY seconds DESC LIMIT $2;
 
 -- name: connections
--- How many connections the server has, of how many that ordinary users may have.
-SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
-       current_setting('max_connections')::bigint
-           - current_setting('superuser_reserved_connections')::bigint;
+-- How many connections the server has, of how many that ordinary users may have; whether some in
+-- this database are of users whose doings we may not see.
+SELECT count(*), current_setting('max_connections')::bigint
+                     - current_setting('superuser_reserved_connections')::bigint,
+       coalesce(bool_or(backend_type IS NULL AND datname = current_database()), false)
+FROM pg_stat_activity
+WHERE backend_type = 'client backend' OR (backend_type IS NULL AND usesysid IS NOT NULL);
 
 -- name: quarantined
 -- Of the newest runs in error those that took their drivers down too often.
