@@ -209,6 +209,21 @@ async def test_whoever_may_not_listen_any_longer_is_cut_off_at_the_next_heartbea
         assert [heard.event for heard in await listener.rest()] == ["bye"]
 
 
+async def test_whoever_may_not_listen_any_longer_is_cut_off_though_heartbeats_are_rare(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another server does not tell this one that a token was revoked."""
+    monkeypatch.setattr(sse, "CHECK_SECONDS", 0.02)
+    async with (
+        on_air(Patience(heartbeat=3600)) as station,
+        listening_to(station.client, station.url) as listener,
+    ):
+        await listener.block()
+        station.refused = Unauthenticated("revoked")
+        async with asyncio.timeout(30):
+            assert [heard.event for heard in await listener.rest()] == ["bye"]
+
+
 async def test_whoever_is_signed_out_hears_bye_at_once_and_nothing_more() -> None:
     async with (
         on_air(endless=b"data: 1\n\n") as station,

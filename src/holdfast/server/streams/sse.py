@@ -34,7 +34,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.errors import HoldfastError, Unauthenticated
+from holdfast.errors import HoldfastError, OperatorError, Unauthenticated
 from holdfast.i18n.message import msg
 from holdfast.model.values import Json
 from holdfast.server.auth.authentication import identify, identify_again
@@ -47,6 +47,9 @@ log = logging.getLogger("holdfast")
 
 RETRY_MS = 1_000
 """How long a client waits before it comes back."""
+
+CHECK_SECONDS = 5.0
+"""How often a listener is identified again where heartbeats are rarer."""
 
 FAREWELL_SECONDS = 2.0
 """How long a closing server waits for a client to take its last frame."""
@@ -208,8 +211,9 @@ def told_to_stop() -> bool:
 async def sse(services: Services, frames: Frames, request: Request) -> EventStream:
     """The response that carries `frames`, an async generator of frames, to who sent `request`.
 
-    They are identified again at every heartbeat: a key of an issuer may be withdrawn. A token
-    that is revoked or expires, and a session that is over, end their streams at once.
+    They are identified again every few seconds: a key of an issuer may be withdrawn, and a token
+    revoked at another server. One that is revoked here or expires, and a session that is over, end
+    their streams at once.
     """
     who = (await identify(request)).principal
 
@@ -262,6 +266,7 @@ class EventStream(Response):
         tasks = [
             asyncio.create_task(self._pump(send, closing)),
             asyncio.create_task(self._beat(send)),
+            asyncio.create_task(self._check_often()),
             asyncio.create_task(self._expire(closing)),
         ]
         ends: list[asyncio.Future[Any]] = [*tasks, gone, closing]
@@ -300,6 +305,12 @@ class EventStream(Response):
                 await asyncio.sleep(max(heartbeat - silence, heartbeat / 4))
             else:
                 await self._put(send, BEAT)
+
+    async def _check_often(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            with suppress(OperatorError):  # the next heartbeat tells of it, if it lasts
+                await self._listener.check()
 
     async def _put(self, send: Send, body: bytes) -> None:
         message = {"type": "http.response.body", "body": body, "more_body": True}
