@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from typing import cast
 
 import psycopg
+import pytest
 
 from holdfast import Holdfast
 from holdfast.conversations.runner import open_conversation
+from holdfast.journal.port import Drive
+from holdfast.journal.shared import SharedJournal
 from holdfast.model import commands as c
 from holdfast.model.conversation import ConversationSettings
 from holdfast.model.run import RunStatus
+from holdfast.runs import driving
+from holdfast.runtime.drives import HandedBack
 from holdfast.server.supervisor import Supervisor
 
 OVER = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLED})
@@ -68,6 +74,24 @@ async def test_who_pursues_none_leaves_it_to_another(database: str) -> None:
         async with asyncio.timeout(60):
             state = await server.engine.wait_for_status(run_id, OVER)
         assert state.status is RunStatus.DONE
+
+
+async def test_one_that_cannot_be_pursued_here_is_handed_back(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model may be configured at another worker."""
+    monkeypatch.setattr(driving, "TRY_SECONDS", 0.01)
+
+    async def in_vain(run_id: str) -> None: ...
+
+    async with Holdfast(database=database, drives=False) as app:
+        run_id = await open_conversation(app.engine, None, ConversationSettings(), "will")
+        await app.engine.submit(run_id, c.Converse("hire Will Zhang", "will"))
+        [job] = await cast(SharedJournal, app.journal).reserve_jobs(1)
+        driver = driving.RunDriver(app.engine, app.tools, lambda: in_vain)
+        async with asyncio.timeout(60):
+            with pytest.raises(HandedBack, match="it cannot be pursued here"):
+                await driver.drive(run_id, Drive(job, 0))
 
 
 async def test_a_second_message_finds_a_driver_again(database: str) -> None:

@@ -59,29 +59,24 @@ class RunDriver:
         pursuits: list[asyncio.Task[None]] = []
 
         def begin() -> None:
-            pursuits.append(asyncio.create_task(self._pursued(run_id, pursue), context=Context()))
+            pursued = self._pursued(run_id, pursue, delay)
+            pursuits.append(asyncio.create_task(pursued, context=Context()))
             self._pursuits.add(pursuits[0])
 
-        driving = asyncio.ensure_future(self._engine.drive(run_id, drive, begin))
         try:
-            while not driving.done():
-                await asyncio.wait({driving, *pursuits}, return_when=asyncio.FIRST_COMPLETED)
-                if pursuits and pursuits[0].done() and not driving.done():
-                    await asyncio.wait((driving,), timeout=TRY_SECONDS)
-                    if not driving.done():
-                        self._engine.hand_back(run_id, "it cannot be pursued here", delay)
-            await driving
+            await self._engine.drive(run_id, drive, begin)
         finally:
-            driving.cancel()
             for pursuit in pursuits:
                 self._pursuits.discard(pursuit)
                 pursuit.cancel()
                 await asyncio.wait((pursuit,))
 
-    async def _pursued(self, run_id: str, pursue: Pursue) -> None:
+    async def _pursued(self, run_id: str, pursue: Pursue, delay: float) -> None:
         await pursue(run_id)
         with suppress(HoldfastError):
             await self._engine.submit(run_id, c.Tick())  # its driver looks whether it is over
+        await asyncio.sleep(TRY_SECONDS)
+        self._engine.hand_back(run_id, "it cannot be pursued here", delay)
 
     async def drain(self) -> None:
         """Leave the conversations in order; their drives end with the engine."""
