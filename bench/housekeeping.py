@@ -124,6 +124,15 @@ def size(place: Path, url: str | None) -> int:
         return int(found[0][0])
 
 
+def vacuumed(url: str, command: bytes) -> int:
+    """How large a database is after that; what VACUUM alone frees is used again and stays there."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(command)
+    return size(Path(), url)
+
+
 @contextmanager
 def served(place: Path) -> Iterator[str]:
     command = [*HOLDFAST, "serve", "--port", "0", "--json"]
@@ -240,6 +249,9 @@ async def _measured(
             await person.answer(question_id)
         print(f"waiting ones: {told(person.times)}")
         print(f"bytes in the end: {size(place, url):,}", flush=True)
+        if url is not None:
+            for command in (b"VACUUM", b"VACUUM FULL"):
+                print(f"bytes after {command.decode()}: {vacuumed(url, command):,}", flush=True)
     for command in (("audit", "verify"), ("doctor",)):
         print(f"{' '.join(command)}: {(await _done(place, *command)).splitlines()[0]}")
 
