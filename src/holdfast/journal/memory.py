@@ -230,6 +230,8 @@ class MemoryJournal:
         refused = [next(iter(one.versions)) for one in removals if not self._may_go(one)]
         if refused:
             return refused
+        check_names(attached)
+        self._require_names(attached)
         for removal in removals:
             self._remove(removal)
         self._attach(attached)

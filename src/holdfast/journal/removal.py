@@ -8,6 +8,7 @@ overwritten (`secure_delete`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -39,10 +40,10 @@ def remove(transaction: Transaction, given: Given) -> list[str]:
     if refused:
         return refused
     transaction.execute("PRAGMA secure_delete = ON").fetchall()
+    dropped = [name for one in removals for name in one.dropped]
+    attach(transaction, replace(attached, dropped=[*attached.dropped, *dropped]))
     for removal in removals:
         _remove(transaction, appends, removal)
-    dropped = [name for one in removals for name in one.dropped]
-    attach(transaction, Attached(attached.audit, attached.kept, [*attached.dropped, *dropped]))
     return []
 
 

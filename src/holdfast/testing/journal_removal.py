@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import VersionConflict
+from holdfast.errors import NameTaken, VersionConflict
 from holdfast.journal.port import (
     NOTHING,
     Append,
@@ -144,6 +144,19 @@ class RemovalSuite:
         entries = await journal.audit()
         assert [one.record.action for one in entries] == ["removed"]
         assert verify(entries) is None
+
+    async def test_what_is_claimed_with_a_removal_is_claimed_or_nothing_goes(
+        self, journal: PrunedJournal
+    ) -> None:
+        claim = Attached(claimed=(ExpiringValue("request", "k1", "{}"),), at=1.0)
+        for run_id in "ab":
+            await journal.append(finished(run_id))
+        assert await gone(journal, "a", attached=claim) == []
+        assert await journal.kept("request", "k1", 1.0) is not None
+        with pytest.raises(NameTaken):
+            await gone(journal, "b", attached=claim)
+        assert [row.run_id for row in await journal.runs()] == ["b"]
+        assert await journal.run_counts() == {("plan", "done"): 1}
 
     async def test_positions_are_not_given_twice_and_those_who_follow_go_on(
         self, journal: PrunedJournal
