@@ -179,6 +179,21 @@ async def test_as_many_runs_are_driven_as_was_said_last_also_of_those_born_here(
         assert [await run.wait_for_completion() for run in runs] == ["done"] * 3
 
 
+async def test_who_reads_a_run_while_the_application_closes_is_told_so(
+    app: Holdfast, errand: Errand
+) -> None:
+    run = await app.plans.start_plan_by_prompt("", "errand", values={"size": 1})
+    actor = await app.engine._turns.find(run.id)
+    actor.stale = True  # another process has appended something
+    app.engine._turns.closing = True
+    reading = asyncio.create_task(app.engine.state(run.id))
+    await until(lambda: actor.readers)
+    await app.engine.close()
+    async with asyncio.timeout(SECONDS):
+        with pytest.raises(JournalUnavailable, match="is closed"):
+            await reading
+
+
 class Idle:
     """Drives nothing."""
 

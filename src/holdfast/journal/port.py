@@ -354,7 +354,8 @@ def _check_company(append: Append) -> None:
 
 
 SHORTEST_NUMBER: Final = 6
-"""Digits in the shortest number; larger numbers simply grow longer."""
+LONGEST_NUMBER: Final = 18
+"""Digits in a number: larger ones simply grow longer, as far as a database counts."""
 
 
 class Numbers:

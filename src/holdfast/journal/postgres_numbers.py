@@ -10,13 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from contextlib import suppress
-from typing import Final
 
-from holdfast.journal.port import SHORTEST_NUMBER, split_run_id
+from holdfast.journal.port import LONGEST_NUMBER, SHORTEST_NUMBER, split_run_id
 from holdfast.journal.postgres_appends import SQL
 from holdfast.journal.postgres_database import Connections
-
-_LONGEST_NUMBER: Final = 18
 
 
 class SharedNumbers:
@@ -70,7 +67,7 @@ class SharedNumbers:
 
     async def _highest(self, series: str) -> int:
         highest = 0
-        for digits in range(SHORTEST_NUMBER, _LONGEST_NUMBER + 1):
+        for digits in range(SHORTEST_NUMBER, LONGEST_NUMBER + 1):
             bounds = (f"{series}_{'0' * digits}", f"{series}_{'9' * digits}")
             length = len(series) + 1 + digits
             rows = await self._connections.select(

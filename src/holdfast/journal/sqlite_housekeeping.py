@@ -8,10 +8,15 @@ from typing import Any
 from holdfast.journal import removal
 from holdfast.journal.append_writer import AppendWriter
 from holdfast.journal.database import Parameters
-from holdfast.journal.port import NOTHING, SHORTEST_NUMBER, Attached, Removal, split_run_id
+from holdfast.journal.port import (
+    LONGEST_NUMBER,
+    NOTHING,
+    SHORTEST_NUMBER,
+    Attached,
+    Removal,
+    split_run_id,
+)
 from holdfast.journal.writer import Writer
-
-_LONGEST_NUMBER = 18
 
 
 class SqliteHousekeeping:
@@ -40,7 +45,7 @@ class SqliteHousekeeping:
     def _highest_number(self, series: str) -> int:
         """Of the runs that exist, and of those that are gone."""
         highest = max((last for (last,) in self._select("last_removed", (series,))), default=0)
-        for digits in range(SHORTEST_NUMBER, _LONGEST_NUMBER + 1):
+        for digits in range(SHORTEST_NUMBER, LONGEST_NUMBER + 1):
             for (run_id,) in self._select(
                 "highest_number",
                 {

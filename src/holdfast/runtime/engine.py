@@ -12,7 +12,7 @@ from typing import cast
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import CLOCK, RunState
-from holdfast.errors import InvalidValue, NotAllowed, NotFound
+from holdfast.errors import InvalidValue, JournalUnavailable, NotAllowed, NotFound
 from holdfast.i18n.message import msg
 from holdfast.journal.port import NOTHING, Attached, Drive, Journal
 from holdfast.journal.shared import SharedJournal
@@ -149,6 +149,7 @@ class Engine:
         for actor in tuple(self._actors.by_id.values()):
             if actor.unsaved or actor.mailbox:
                 await self._turns.carry(actor)
+            actor.answer_readers(JournalUnavailable("the application is closed: start it again"))
         if self.drives is not None:
             self.drives.hand_back()
             await self.drives.outbox.close()

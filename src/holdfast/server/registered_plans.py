@@ -33,10 +33,11 @@ from holdfast.server.auth.principal import agent, plan
 from holdfast.source.check import Catalog
 from holdfast.source.planfile import load_plan
 from holdfast.source.storing import plan_digest
+from holdfast.views.diagnosis import REGISTERED_PLAN
 
 log = logging.getLogger("holdfast")
 
-KIND: Final = "plan"
+KIND: Final = REGISTERED_PLAN
 MARK: Final = ("plans", "changed")
 FILE: Final = "<registered>"
 
