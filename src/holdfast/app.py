@@ -274,13 +274,13 @@ class Holdfast:
         if self.journal.shared:
             cast(SharedJournal, self.journal).role = "worker" if self.drives else "server"
         await self.journal.open()
-        try:
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(self.journal.close)
             await self.vault.confirm()
+            undo.push_async_callback(self.engine.stop_looking)
             await self.engine.open()
             self.dispatcher = await self._dispatching()
-        except BaseException:
-            await self.journal.close()
-            raise
+            undo.pop_all()
         if self.tunes_collector:
             COLLECTOR.opened()
         self.is_open = True
@@ -295,20 +295,24 @@ class Holdfast:
         self.is_open = False
         if self.tunes_collector:
             COLLECTOR.closed()
-        if self.dispatcher is not None:
-            self.dispatcher.drain()
-        if self._driver is not None:
-            await self._driver.drain()
-        await self.engine.close(self.grace)
+        async with AsyncExitStack() as stops:  # all of them, though one be broken off
+            stops.push_async_callback(self.journal.close)
+            stops.callback(self.sandbox.close)
+            stops.push_async_callback(self.models.aclose)
+            if self._clients is not None:
+                stops.push_async_callback(self._clients.aclose)
+            stops.push_async_callback(self.planner_agent.close)
+            stops.push_async_callback(self._stop_dispatching)
+            if self.dispatcher is not None:
+                self.dispatcher.drain()
+            stops.push_async_callback(self.engine.close, self.grace)
+            if self._driver is not None:
+                await self._driver.drain()
+
+    async def _stop_dispatching(self) -> None:
         if self.dispatcher is not None:
             await self.dispatcher.close()
             self.dispatcher = None
-        await self.planner_agent.close()
-        if self._clients is not None:
-            await self._clients.aclose()
-        await self.models.aclose()
-        self.sandbox.close()
-        await self.journal.close()
 
     async def _dispatching(self) -> Dispatcher | None:
         """What gives this process runs to drive, where others may have them."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -480,6 +482,69 @@ async def test_an_empty_database_is_to_be_migrated_first(
     journal = PostgresJournal(url)
     await journal.open()
     await journal.close()
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[psycopg.AsyncConnection]:
+    """Every connection that is made."""
+    made: list[psycopg.AsyncConnection] = []
+    connect_one = psycopg.AsyncConnection.connect
+
+    async def connect_and_note(*given: Any, **more: Any) -> psycopg.AsyncConnection:
+        made.append(await connect_one(*given, **more))
+        return made[-1]
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "connect", connect_and_note)
+    return made
+
+
+async def test_whoever_is_cancelled_at_any_step_leaves_no_connection_open(
+    database: str, made: list[psycopg.AsyncConnection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the loop is so busy that psycopg lets others go first."""
+    monkeypatch.setattr("psycopg.waiting.MAX_BUSY_TIME", -1.0)
+
+    async def listen() -> None:
+        journal = PostgresJournal(database)
+        await journal.open()
+        try:
+            async with aclosing(journal.hints()) as hints:
+                await anext(hints)
+        finally:
+            await journal.close()
+
+    for turns in itertools.count():
+        task = asyncio.create_task(listen())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if task.done():
+            break
+        task.cancel()
+        await asyncio.wait((task,))
+        assert all(one.closed for one in made), turns
+
+
+@pytest.mark.parametrize("part", ["_writer", "_hints", "_numbers", "_sealer"])
+async def test_a_journal_whose_closing_is_broken_off_leaves_no_connection_open(
+    database: str,
+    made: list[psycopg.AsyncConnection],
+    part: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    journal = PostgresJournal(database)
+    await journal.open()
+    await journal.append(birth("inst_000001", 2))
+
+    async def broken_off() -> None:
+        await stop()
+        raise asyncio.CancelledError
+
+    stop = getattr(journal, part).stop
+    monkeypatch.setattr(getattr(journal, part), "stop", broken_off)
+    with pytest.raises(asyncio.CancelledError):
+        await journal.close()
+    assert len(made) > 1
+    assert all(one.closed for one in made)
 
 
 async def test_migrations_that_meet_wait_for_each_other(

@@ -94,6 +94,29 @@ async def test_a_database_that_goes_away_during_the_start_is_waited_for(
         await app.__aexit__(None, None, None)
 
 
+@pytest.mark.parametrize("error", [OSError("not now"), asyncio.CancelledError()])
+async def test_a_start_that_fails_leaves_nothing_running_and_may_be_tried_again(
+    database: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it fails: the last that is opened is the dispatcher's pool."""
+    open_pool = dispatch._Pool.open
+
+    async def open_and_fail(pool: dispatch._Pool, *given: Any, **more: Any) -> None:
+        await open_pool(pool, *given, **more)
+        raise error
+
+    app = furnished(Holdfast(database=database))
+    before = asyncio.all_tasks()
+    with monkeypatch.context() as patched:
+        patched.setattr(dispatch._Pool, "open", open_and_fail)
+        with pytest.raises(type(error)):
+            await app.__aenter__()
+    assert asyncio.all_tasks() == before
+    async with app, furnished(Holdfast(database=database, drives=False)) as decider:
+        await runs_an_errand(decider)
+    assert asyncio.all_tasks() == before
+
+
 async def test_a_worker_that_ends_is_replaced(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,11 +119,12 @@ class PostgresJournal:
         if writer is None:
             return
         self._epoch = writer.epoch
-        await writer.stop()
-        await self._hints.stop()
-        await self._numbers.stop()
-        await self._sealer.stop()
-        await self._connections.close()
+        async with AsyncExitStack() as stops:  # all of them, though one be broken off
+            stops.push_async_callback(self._connections.close)
+            stops.push_async_callback(self._sealer.stop)
+            stops.push_async_callback(self._numbers.stop)
+            stops.push_async_callback(self._hints.stop)
+            await writer.stop()
 
     async def confirm_key(self, key_check: str) -> None:
         """Refuse to go on with another key than the database was begun with.

@@ -124,10 +124,13 @@ class Hints:
         while True:
             try:
                 label = process_label(self._role)
-                async with await connect(self._direct, application_name=label) as connection:
+                connection = await connect(self._direct, application_name=label)
+                try:
                     await connection.execute(_SQL["listen"])
                     hear("")
                     await _follow(connection, hear)
+                finally:  # at once: its own way would have asked the server first
+                    await connection.close()
             except DatabaseError as error:
                 log.info("hints are not heard for a moment: %s", error)
             await asyncio.sleep(RETRY_SECONDS)

@@ -94,8 +94,10 @@ class Writer:
         for idle in self._idle:
             idle.set_result(None)
         self._idle.clear()
-        await asyncio.gather(*self._lanes)
-        await self._connections.close()
+        try:
+            await asyncio.gather(*self._lanes)
+        finally:
+            await self._connections.close()
 
     async def _serve(self) -> None:
         while True:

@@ -247,7 +247,11 @@ class Dispatcher:
         """Set while runs are taken."""
 
     async def open(self) -> None:
-        await self._connector.open_async()
+        try:
+            await self._connector.open_async()
+        except BaseException:
+            await self._connector.close_async()
+            raise
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._work()), loop.create_task(self._look_after())]
 

@@ -138,11 +138,7 @@ class Engine:
     async def close(self, grace: float = 10.0) -> None:
         """Start nothing more, let what is in flight end, and keep the rest for later."""
         self._turns.closing = True
-        await self._timers.stop()
-        if self.follower is not None:
-            await self.follower.stop()
-        if isinstance(self._limit, SharedLimit):
-            await self._limit.stop()
+        await self.stop_looking()
         self._hang_up()
         await self._turns.background.finish(grace)
         await self.worker.close()
@@ -154,6 +150,15 @@ class Engine:
             self.drives.hand_back()
             await self.drives.outbox.close()
         self.hub.close()
+
+    async def stop_looking(self) -> None:
+        """No timer rings any more, and nothing is heard of others. Where nothing was driven yet the
+        engine may be opened again."""
+        await self._timers.stop()
+        if self.follower is not None:
+            await self.follower.stop()
+        if isinstance(self._limit, SharedLimit):
+            await self._limit.stop()
 
     def holds(self, job: int) -> bool:
         """Whether a run is driven here under this job of the dispatcher's."""
