@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from holdfast.journal import examination
 from holdfast.journal.examination import walk
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append, Attached, Journal, StoredDefinition
@@ -86,6 +87,44 @@ async def test_a_gap_in_postgresql_is_named(database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(b"DELETE FROM events WHERE seq = 2 AND run = 1")
     assert any(one.startswith("record a: ") for one in await problems(journal))
+    await journal.close()
+
+
+@pytest.mark.parametrize("lost", ["the last stretch", "a whole run"])
+async def test_records_without_a_place_are_named(lost: str, database: str) -> None:
+    """What follows in the order tells that something is missing; here nothing follows."""
+    journal = PostgresJournal(database)
+    await journal.open()
+    await fill(journal)
+    if lost == "the last stretch":
+        more = [one._replace(type="StepWoken@2") for one in records(3, 2, WOKEN)]
+        await journal.append(Append("b", 3, more, run_row("b")))
+    assert await problems(journal) == []
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "DELETE FROM commits WHERE position = (SELECT max(position) FROM commits)"
+        )
+    seq = 4 if lost == "the last stretch" else 1
+    assert await problems(journal) == [
+        f"record b: from record {seq} on it has no place among all commits"
+    ]
+    await journal.close()
+
+
+async def test_records_that_an_older_transaction_keeps_from_their_place_are_no_damage(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examination, "LOOK_SECONDS", 0.01)
+    journal = PostgresJournal(database)
+    await journal.open()
+    with psycopg.connect(database) as writer:
+        writer.execute("CREATE TABLE other (id int)")
+        await fill(journal)
+        report = await walk(journal)
+        assert report.findings == []
+        assert "commits" not in report.counts
+        writer.rollback()
+    assert (await walk(journal)).counts["commits"] == 2
     await journal.close()
 
 
