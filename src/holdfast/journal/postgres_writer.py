@@ -49,7 +49,7 @@ TRIES: Final = 5
 """Writes that go out together at most; batches under way; how often one is tried that others
 deadlock with."""
 
-_INTERRUPTED: Final = "the write was interrupted: it may have happened or not"
+_INTERRUPTED: Final = "the write was interrupted: it may have happened or not, look and try again"
 
 
 @dataclass(slots=True)

@@ -70,8 +70,6 @@ class Drives:
         """Conversations that a consumer in this process moves, under no job."""
         self.driven: dict[str, Actor] = {}
 
-    # -- the timers of what is driven here; of all others the journal keeps watch
-
     async def due_runs(self, now: float, limit: int = 100) -> list[str]:
         due = [(at, run_id) for at, run_id in self._wakes() if at <= now]
         return [run_id for _, run_id in sorted(due)[:limit]]
@@ -83,8 +81,6 @@ class Drives:
         for run_id, actor in self.driven.items():
             if actor.committed.timers:
                 yield min(actor.committed.timers.values()), run_id
-
-    # -- taking and letting go
 
     def adopt(self, actor: Actor, consumed: Drive | None = None) -> None:
         """Drive a run that is about to be born here, for its consumer or under a job of our own
@@ -181,8 +177,6 @@ class Drives:
         drives = (actor.drive for actor in self.driven.values())
         return any(drive is not None and drive.job == job for drive in drives)
 
-    # -- what is found when a run is taken, and when it is read anew
-
     def recovers(self, actor: Actor) -> bool:
         """Whether a run that has just been taken lost something with its former driver."""
         taking, actor.taking = actor.taking, False
@@ -196,8 +190,6 @@ class Drives:
             return False
         actor.mailbox.appendleft(Envelope(c.Recover(), drive=actor.drive))
         return True
-
-    # -- appends
 
     def has_ended(self, actor: Actor) -> bool:
         """Whether an append is to say that nothing of it goes on by itself. Where its birth was

@@ -114,7 +114,10 @@ async def restore(source: Path, home: Path, shown: Shown) -> Mapping[str, Any]:
             )
         for name, value in found.items():
             if manifest.get(name) != value:
-                raise JournalDamaged(f"{source}: its {name} is not what {MANIFEST} says")
+                raise JournalDamaged(
+                    f"{source}: its {name} is not what {MANIFEST} says. Nothing was restored: take "
+                    "another backup."
+                )
         if (source / KEY_FILE).exists():
             _copy_key(source / KEY_FILE, draft)
         _refuse_home(home)
@@ -129,7 +132,9 @@ def read_manifest(source: Path) -> Mapping[str, Any]:
             f"{source} is no backup: it has no {MANIFEST}. `holdfast backup` makes one."
         ) from None
     except (OSError, ValueError) as error:
-        raise OperatorError(f"{source / MANIFEST} cannot be read: {error}") from None
+        raise OperatorError(
+            f"{source / MANIFEST} cannot be read: {error}. Take another backup."
+        ) from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise CallerError(f"{source} was made by another Holdfast: restore it with that one")
     return manifest
