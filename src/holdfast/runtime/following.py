@@ -46,7 +46,7 @@ class Follower:
         self._ourselves = ourselves
         self._tasks: list[asyncio.Task[None]] = []
         self._seen: dict[str, int] = {}
-        """Up to where the followers of runs that are not in memory have been told."""
+        """Up to where the followers of runs that are not driven here have been told."""
         self.sweeps: list[Sweep] = []
         """What else is to be done each second."""
         self.when_plans_change: list[Callable[[], None]] = []
@@ -94,11 +94,12 @@ class Follower:
 
     async def _look(self, run_id: str, version: int) -> None:
         actor = self._actors.by_id.get(run_id)
-        if actor is not None:
-            if version > actor.committed.version:
-                self._turns.renew(actor)
+        if actor is not None and version > actor.committed.version:
+            self._turns.renew(actor)
             return
-        if self._seen.get(run_id, 0) >= version:
+        # One that is driven here tells its followers itself. Any other may have been read anew for
+        # another reason, of which they have not heard.
+        if run_id in self._drives.driven or self._seen.get(run_id, 0) >= version:
             return
         try:
             self._hub.renew((await self._turns.find(run_id)).committed)
