@@ -176,6 +176,22 @@ async def test_a_question_survives_the_restart_and_is_shown_to_who_comes_back(
     assert calls == [("pay", 5)]
 
 
+async def test_what_its_consumer_starts_when_it_comes_back_is_not_taken_for_lost(
+    tmp_path: Path, calls: list[Any], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a shared journal it is driven from then on, and begins with what was consented to."""
+    monkeypatch.setenv("HOLDFAST_DATABASE", database)
+    options: dict[str, Any] = {"llm": Llm(PAYING), "executors": {"note": note}}
+    async with office(tmp_path, calls) as app:
+        question = await until_asked(await ConversationEngine.open(app, "buying", **options))
+        await app.answer(question, option_id="approve")
+        engine = await ConversationEngine.open(app, "buying", **options)
+        events = await heard(engine.run(GOAL))
+    assert named(events, T.INTERACTION) == [], "nobody is asked whether it happened"
+    assert kinds(events)[-1] == "engine_completed"
+    assert calls == [("pay", 5)]
+
+
 async def test_what_an_agent_asks_is_heard_by_the_conversations_consumer(
     app: Holdfast, calls: list[Any]
 ) -> None:

@@ -294,6 +294,7 @@ class ConversationEngine(Projection):
         """A new one begins with its goal, unless a command was given before that."""
         if await here.engine.journal.version(self.id):
             return False
+        here.engine.worker.unrecovered.discard(self.id)
         self._see(blank(self.id, self._definition))
         first: list[c.Command] = []
         if user_input is not None and not self._pending:
@@ -408,6 +409,7 @@ class ConversationEngine(Projection):
             raise
         leaving.push_async_callback(engine.leave, self.id)
         asking = Asking(worker.asking, self.id)
+        worker.unrecovered.add(self.id)
         here = self._session = ConsumerSession(engine, consumer, asking, self._view.version)
         here.coordinated = work.coordinator is not None
         leaving.callback(engine.hub.watch(self.id, self._moved))
@@ -420,6 +422,7 @@ class ConversationEngine(Projection):
     async def _leave(self, here: ConsumerSession, worker: Worker) -> None:
         """Break its work off, and record the pending commands."""
         del worker.conversations[self.id]
+        worker.unrecovered.discard(self.id)
         here.heard = self._view.version
         with suppress(NotFound, OperatorError):
             await here.engine.abandon(self.id)

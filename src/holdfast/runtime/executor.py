@@ -115,13 +115,16 @@ _LISTENER_WORK: Final = (f.CallTool, f.RunSnippet, f.Conclude)
 
 class Worker:
     """Carries out effects. `conversations` has what does the work of a conversation, by its run,
-    while it has a consumer; `asking` the runs whose consumer waits for the next event."""
+    while it has a consumer; `asking` the runs whose consumer waits for the next event;
+    `unrecovered` those whose consumer is about to send `Recover`: what is started before would be
+    taken for lost."""
 
     def __init__(self, driver: TaskDriver, agents: AgentWorker) -> None:
         self.driver = driver
         self.agents = agents
         self.conversations: dict[str, ConversationWorker] = {}
         self.asking: set[str] = set()
+        self.unrecovered: set[str] = set()
         self._facts: dict[str, tuple[ToolSpec, c.ToolFacts]] = {}
         self._outlasting: set[asyncio.Future[c.Outcome]] = set()
         self._threads: OrderedDict[str, tuple[f.CallTool, asyncio.Future[c.Outcome]]]

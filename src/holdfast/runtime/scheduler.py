@@ -123,7 +123,7 @@ class Scheduler:
                         turn.postponed = [*turn.postponed, envelope]
             if envelope.reply is not None:
                 replies.append((envelope, refusal))
-        if starts:
+        if starts and not (self._worker.unrecovered and self._unrecovered(actor, envelopes)):
             self._start_ready(actor, effects)
         elif actor.permits:
             self.give_up(actor)
@@ -131,6 +131,13 @@ class Scheduler:
         lazy = not envelopes or envelopes[0].lazy or len(actor.unsaved) == before
         turn.waits = lazy and _may_wait(actor, turn, before)
         return turn
+
+    def _unrecovered(self, actor: Actor, envelopes: Sequence[Envelope]) -> bool:
+        """Whether the run's consumer has yet to say what was lost before it came."""
+        runs = self._worker.unrecovered
+        if any(isinstance(one.command, c.Recover) for one in envelopes):
+            runs.discard(actor.run_id)
+        return actor.run_id in runs
 
     def give_up(self, actor: Actor) -> None:
         """Free the permits that the run was granted and cannot use now."""
