@@ -162,9 +162,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def has_its_own_store(item: pytest.Item) -> bool:
-    names = {"database", "empty_database", "installation"}
+    names = {"database", "empty_database", "installation", "mortals"}
     asks_for_one = isinstance(item, pytest.Function) and names & set(item.fixturenames)
-    return bool(asks_for_one) or item.get_closest_marker("own_store") is not None
+    folder, file = item.path.parent.relative_to(item.config.rootpath).as_posix(), item.path.stem
+    one_is_enough = file in stores.ONE_STORE_IS_ENOUGH.get(folder, ())
+    marked = item.get_closest_marker("own_store") is not None
+    return bool(asks_for_one) or one_is_enough or marked
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ A test says `Holdfast.in_memory()` or `Holdfast(home)`, and is about what every 
 HOLDFAST_TESTS_ON=sqlite the first is kept in a file, with postgresql both are kept in a database,
 the same home always in the same one. `make test` goes through them once with each.
 
-What brings a store of its own, or is about one, is marked `own_store` and left out there.
+What brings a store of its own, or is about one, is marked `own_store` and left out there; so are
+the files of ONE_STORE_IS_ENOUGH.
 """
 
 from __future__ import annotations
@@ -29,6 +30,26 @@ from holdfast.runtime.slots import SharedLimit
 from postgresql_server import Server, migrated
 
 ELSEWHERE = os.environ.get("HOLDFAST_TESTS_ON")
+ONE_STORE_IS_ENOUGH = {
+    "tests/server": [
+        # The forms of requests, documents and pages, before anything is asked of a store.
+        *("test_attacks_pages", "test_attacks_wire", "test_catalogue", "test_contract"),
+        *("test_openapi", "test_problems", "test_security"),
+        # Who somebody is, and what they may do.
+        *("test_jwt", "test_principal"),
+        # What a process bears: connections, refusals, memory, the event loop.
+        *("test_admission", "test_bounds", "test_connections", "test_large_runs", "test_limits"),
+        *("test_proxies", "test_soak"),
+        # What a client makes of what it is sent.
+        "test_client",
+        # Secrets are looked for in the files of a home.
+        "test_canary",
+        # They bring stores of their own.
+        *("test_disk_trouble", "test_tokens"),
+    ],
+}
+"""Files, by their folder, that need not be gone through with every store."""
+
 USES = 40
 """How often a database is given out: what is deleted from it stays until it goes."""
 

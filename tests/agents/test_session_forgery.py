@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from session_scenes import Ledger, asked, begin, ended, history, of_kind, open_requests
+from session_scenes import (
+    PATIENCE,
+    Ledger,
+    asked,
+    begin,
+    ended,
+    history,
+    of_kind,
+    open_requests,
+)
 
 from holdfast.app import Holdfast
 from holdfast.core.interactions.requests import APPROVAL_OPTIONS
@@ -254,8 +263,8 @@ async def test_a_choice_named_like_an_approval_approves_nothing(tmp_path: Path) 
         with pytest.raises(InvalidAnswer):
             await app.answer(asks.request_id, option_id="approve")
         await app.answer(asks.request_id, option_id="choice_1")
+        assert await session.wait_until_settled(PATIENCE) == "pause"
         assert ledger.counts == {}
-        assert session.status == "pause"
         await app.answer(approval.request_id, option_id="reject", feedback="no")
         assert await ended(session) == "done"
     assert ledger.counts == {}

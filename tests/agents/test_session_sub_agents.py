@@ -270,7 +270,7 @@ async def test_a_sub_agents_question_is_answered_after_a_restart(tmp_path: Path)
     app, ledger = office(tmp_path, Staff())
     async with app:
         instance = await app.instance(instance.id)
-        assert instance.status == "pause"
+        assert await instance.wait_until_settled(PATIENCE) == "pause"
         await app.answer(question.request_id, option_id="approve", by="will.zhang")
         assert await instance.wait_for_completion(PATIENCE) == "done"
         await all_sound(app)

@@ -3,12 +3,14 @@ person, and will, who only ever starts runs."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 from server_scene import Scene, settled
 
+from holdfast.runs.handles import SETTLED
 from holdfast.server.settings import ServerSettings
 
 FOUR_EYES = ServerSettings(four_eyes=True)
@@ -29,16 +31,23 @@ class Four:
         return str(started.json()["id"])
 
     async def open(self, root_id: str, kind: str) -> dict[str, Any]:
-        """The one open question of its type in the run or below it, as ann sees it."""
-        found = await self.ann.get("/interactions", params={"run": root_id, "status": "open"})
-        [one] = [one for one in found.json()["interactions"] if one["type"] == kind]
-        return dict(one)
+        """The one open question of its type in the run or below it, as ann sees it, once it is
+        asked: another one that is open lets the run settle before."""
+        async with asyncio.timeout(30):
+            while True:
+                found = await self.ann.get(
+                    "/interactions", params={"run": root_id, "status": "open"}
+                )
+                if of_kind := [one for one in found.json()["interactions"] if one["type"] == kind]:
+                    [one] = of_kind
+                    return dict(one)
 
     async def answers(
         self, who: httpx.AsyncClient, root_id: str, kind: str, **body: Any
     ) -> httpx.Response:
         question = await self.open(root_id, kind)
         answer = await who.post(f"/interactions/{question['requestId']}/answer", json=body)
+        await self.scene.app.engine.wait_for_status(question["runId"], SETTLED, 30)
         await settled(self.scene, root_id)
         return answer
 

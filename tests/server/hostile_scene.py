@@ -155,7 +155,11 @@ class Ground:
         return await start(self.scene)
 
     async def failed(self) -> str:
-        """An instance whose tool has failed, and will not again."""
+        """An instance whose tool has failed, and will not again; whatever calls that tool too, as
+        a former one that was resumed, has had its turn before."""
+        for run in await self.scene.app.runs():
+            if run.name == "grant_access":
+                await settled(self.scene, run.run_id)
         self.world.office.failures = 1
         instance_id = await start(self.scene, "grant_access")
         assert await settled(self.scene, instance_id) == "error"

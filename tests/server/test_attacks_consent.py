@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -96,8 +97,14 @@ async def four_eyed(app: Holdfast, till: Till) -> AsyncIterator[Scene]:
 
 
 async def consents(client: httpx.AsyncClient, root_id: str) -> list[dict[str, Any]]:
-    found = await client.get("/interactions", params={"run": root_id, "status": "open"})
-    return [one for one in found.json()["interactions"] if one["type"] == "TOOL_APPROVAL"]
+    """What waits for consent in the run or below it, once something does: another question that is
+    open lets the run settle before."""
+    async with asyncio.timeout(30):
+        while True:
+            found = await client.get("/interactions", params={"run": root_id, "status": "open"})
+            open_ones = found.json()["interactions"]
+            if waiting := [one for one in open_ones if one["type"] == "TOOL_APPROVAL"]:
+                return waiting
 
 
 async def approves(client: httpx.AsyncClient, root_id: str) -> httpx.Response:

@@ -290,6 +290,7 @@ async def test_a_server_takes_up_what_another_left(tmp_path: Path) -> None:
         assert len(scene.services.supervisor) <= 1
 
 
+@pytest.mark.own_store  # a worker goes on with it when the server has closed
 async def test_what_cannot_be_repeated_is_waited_for_when_the_server_closes(
     tmp_path: Path,
 ) -> None:

@@ -209,6 +209,7 @@ async def test_a_mount_that_nobody_started_says_so_in_the_log(
     assert len(said_so) == 1
 
 
+@pytest.mark.own_store  # the home belongs to one
 async def test_a_home_that_is_taken_is_a_503_and_is_tried_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

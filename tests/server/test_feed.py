@@ -460,6 +460,7 @@ async def test_many_questions_that_are_hidden_are_not_all_gone_through(
     await journal.close()
 
 
+@pytest.mark.own_store  # its file is damaged
 async def test_a_damaged_record_is_told_as_such_and_hides_no_other(tmp_path: Path) -> None:
     app = Holdfast(tmp_path)
     furnish(app)

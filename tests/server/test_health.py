@@ -52,6 +52,7 @@ async def test_anybody_may_ask_whether_it_lives(scene: Scene) -> None:
     assert (await scene.stranger.get("/readyz")).json() == {"status": "ready", "damaged_runs": 0}
 
 
+@pytest.mark.own_store  # its file is damaged
 async def test_a_run_that_cannot_be_read_is_counted_while_the_others_go_on(tmp_path: Path) -> None:
     """Also one that nobody asks for: its timer has come."""
     async with serving(late(tmp_path)) as scene:
