@@ -264,6 +264,8 @@ def test_the_range_of_a_number_is_told_as_far_as_there_is_one() -> None:
         return of(FieldType.NUMBER, validation=Validation(minimum=least, maximum=most))
 
     assert refused(within(1, 9), 10) == "give between 1 and 9; got 10"
+    assert refused(within(1.0, 9.0), 10) == "give between 1 and 9; got 10"
+    assert refused(within(0.5, 1e300), 0) == "give between 0.5 and 1e+300; got 0"
     assert refused(within(1, None), 0.5) == "give at least 1; got 0.5"
     assert refused(within(None, 9), 9.5) == "give at most 9; got 9.5"
     assert accepted(within(1, 9), 9) == 9

@@ -413,11 +413,19 @@ def _listed(names: Iterable[str], count: int) -> str:
 
 
 def _span(least: float | None, most: float | None) -> str:
+    least, most = map(_as_written, (least, most))
     if most is None:
         return msg("at least {least:,}", least=least)
     if least is None:
         return msg("at most {most:,}", most=most)
     return msg("between {least:,} and {most:,}", least=least, most=most)
+
+
+def _as_written(number: float | None) -> float | None:
+    """3 and not 3.0, as far as a float counts exactly."""
+    if number is None or abs(number) >= 2**53 or number % 1:
+        return number
+    return int(number)
 
 
 def _count(least: int | None, most: int | None, units: tuple[str, str]) -> str:
