@@ -30,7 +30,7 @@ async def test_a_run_whose_tool_a_worker_lacks_waits_for_one_that_has_it(
             assert await over(app, one.id) is RunStatus.DONE
     assert {pid for _, _, pid in workshop.calls()} == {having.pid}
     _, log = lacking.stop()
-    assert f"run {run.id} was handed back: this process has no tool cut" in log
+    assert f"[run={run.id}]: run {run.id} was handed back: this process has no tool cut" in log
 
 
 def tries(installation: Installation) -> int:

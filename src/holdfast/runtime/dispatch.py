@@ -295,7 +295,7 @@ class Dispatcher:
         try:
             await self._drive_or_offer(run_id, drive)
         except HandedBack as back:
-            log.info("%s", back)
+            log.info("%s", back, extra={"run": run_id})
             raise
         finally:
             self._running.discard(drive)
@@ -377,7 +377,8 @@ class Dispatcher:
             return
         for job in stalled:
             if job.id is not None and Drive(job.id, job.attempts) not in self._running:
-                log.warning("the driver of run %s is gone: another takes it over", job.lock)
+                told = "the driver of run %s is gone: another takes it over"
+                log.warning(told, job.lock, extra={"run": job.lock})
                 await self._jobs.give_back(job.id, job.attempts)
 
     async def _return_unknown(self) -> None:
