@@ -137,6 +137,7 @@ def test_what_a_tool_logs_has_run_and_step(
 
 def test_the_access_log_is_json_too_without_links_and_with_who_asked(place: Path) -> None:
     trusting = ("--access-log", "--log-format", "json", "--trusted-proxy", "127.0.0.1")
+    trusting += ("--log-level", "info")
     with served(place, *trusting) as server:
         assert server.link is not None
         token = server.token("viewer")
@@ -145,7 +146,8 @@ def test_the_access_log_is_json_too_without_links_and_with_who_asked(place: Path
         httpx.get(server.link, headers=BY_HAND)
         code, _, err = server.stop()
     assert code == 0
-    told = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    told = [json.loads(line) for line in err.splitlines()]
+    assert "stopping: what is in flight ends first" in {one["message"] for one in told}
     [me] = [one for one in told if one.get("path") == "/me"]
     assert (me["client"].rpartition(":")[0], me["method"], me["status"]) == ("1.2.3.4", "GET", 200)
     assert (me["person"], me["request"]) == ("will", answer.headers["X-Request-ID"])

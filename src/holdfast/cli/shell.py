@@ -375,6 +375,17 @@ def write_logs(settings: Settings) -> None:
     configure(sources.value("log_level"), sources.value("log_format"))
 
 
+def say_stopping(settings: Settings) -> None:
+    """What runs for long has been told to stop. Where log lines are JSON, so is this."""
+    from holdfast.cli.terminal.plain import note
+
+    told = "stopping: what is in flight ends first"
+    if settings.sources.value("log_format") == "json":
+        logging.getLogger("holdfast").info(told)
+    elif not settings.as_json:
+        note(f"{told} (Ctrl-C again leaves at once)")
+
+
 def complain(
     kind: str, message: str, as_json: bool, particulars: dict[str, Any] | None = None
 ) -> None:

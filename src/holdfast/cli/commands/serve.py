@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -101,7 +102,7 @@ class _Stand:
                 app,
                 self.chosen,
                 self._say_ready,
-                on_stop=self._say_stopping,
+                on_stop=partial(shell.say_stopping, self.settings),
                 install=install,
                 access_log=self.access_log,
             )
@@ -133,12 +134,6 @@ class _Stand:
         if secret is None and self.link:
             _, secret = await tokens.new_link(by=os_user(), origin="cli")
         return None if secret is None else link_address(serving.url, secret)
-
-    def _say_stopping(self) -> None:
-        from holdfast.cli.terminal.plain import note
-
-        if not self.settings.as_json:
-            note("stopping: what is in flight ends first (Ctrl-C again leaves at once)")
 
 
 def link_address(url: str, secret: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -35,7 +36,7 @@ def worker(
 
     from holdfast.cli.commands.serve import conversing, with_module
     from holdfast.cli.opening import open_app
-    from holdfast.cli.terminal.plain import note, print_json_line
+    from holdfast.cli.terminal.plain import print_json_line
     from holdfast.cli.terminal.screen import say
     from holdfast.server.working import work
 
@@ -57,10 +58,6 @@ def worker(
             say(f"  healthy: http://{health_host}:{port}/readyz")
         say("  Ctrl-C stops it")
 
-    def say_stopping() -> None:
-        if not settings.as_json:
-            note("stopping: what is in flight ends first (Ctrl-C again leaves at once)")
-
     loop = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     with conversing(app, sources), loop as runner:
         runner.run(
@@ -69,7 +66,7 @@ def worker(
                 host=health_host,
                 health_port=health_port,
                 on_ready=say_ready,
-                on_stop=say_stopping,
+                on_stop=partial(shell.say_stopping, settings),
             )
         )
     return OK
