@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -105,8 +106,8 @@ def named_app(settings: Settings) -> Holdfast:
     app = _imported(str(settings.app_name))
     if settings.home is not None and settings.home.resolve() != app.home.resolve():
         raise CallerError(
-            f"{settings.app_name} keeps its runs in {app.home}: leave --home out, "
-            "or let the app take its home from $HOLDFAST_HOME"
+            f"{settings.app_name} keeps its runs in {app.home}: leave --home out. If it names no "
+            f"home itself, HOLDFAST_HOME={shlex.quote(str(settings.home))} gives it one"
         )
     return app
 
