@@ -6,7 +6,8 @@ Transactions that are held open here stand for writers that are slow.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any
 
 import psycopg
 import pytest
@@ -103,6 +104,30 @@ async def test_what_is_committed_between_the_look_and_the_taking_is_not_lost(
     await writer.commit()
     assert_gapless(await journal.commits(), 4)
     assert found[0] < found[-1]
+
+
+async def test_what_is_committed_once_a_sealing_has_begun_is_not_lost(
+    database: str, writer: psycopg.AsyncConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where the database's transactions are to see what was there as they began."""
+    name = psycopg.sql.Identifier(writer.info.dbname)
+    how = psycopg.sql.SQL("ALTER DATABASE {} SET default_transaction_isolation = 'repeatable read'")
+    await writer.execute(how.format(name))
+    await writer.commit()
+    journal, executed = PostgresJournal(database), postgres_sealing.execute
+
+    async def execute(connection: Any, statement: bytes, parameters: Sequence[Any] = ()) -> Any:
+        rows = await executed(connection, statement, parameters)
+        if b"FOR UPDATE" in statement:
+            await writer.commit()
+        return rows
+
+    await journal.open()
+    await journal.append(birth("slow"))
+    await writer.execute(_APPEND)
+    monkeypatch.setattr(postgres_sealing, "execute", execute)
+    assert len(await told(journal)) == 2
+    await journal.close()
 
 
 async def test_a_writer_of_another_database_holds_nothing_up(

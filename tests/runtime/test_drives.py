@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 
+import psycopg
 import pytest
+from psycopg import sql
 from scenes import until
 
 from holdfast import Holdfast
@@ -109,6 +111,29 @@ async def test_a_driver_that_another_has_taken_over_from_says_nothing_of_that_on
         told = [event.type.partition("@")[0] for event in await app.journal.read(run.id)]
     assert told == ["RunStarted", "ListenerStarted", "ListenerSucceeded", "RunCompleted"]
     assert errand.calls == 1
+
+
+async def test_runs_are_driven_whatever_an_administrator_has_set_for_the_database(
+    database: str, errand: Errand
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        for how in (
+            "default_transaction_isolation = 'serializable'",
+            "extra_float_digits = 0",
+        ):
+            told = sql.SQL("ALTER DATABASE {} SET {}").format(name, sql.SQL(how))
+            connection.execute(told)
+    errand.let_go.set()
+    async with asyncio.timeout(SECONDS), Holdfast(database=database) as app:
+        app.tool(errand.run, name="errand")
+        app.load_plan_text(PLAN)
+        runs = [
+            await app.plans.start_plan_by_prompt("", "errand", values={"size": 1}) for _ in range(9)
+        ]
+        for run in runs:
+            assert await run.wait_for_completion() == "done"
+    assert errand.calls == 9
 
 
 async def test_a_start_that_is_refused_where_it_would_be_driven_says_why(
@@ -214,3 +239,15 @@ async def test_all_timers_that_are_due_are_woken_in_one_look(
     await dispatcher._look_around(1)
     rows = await app.runs()
     assert [row.active for row in rows] == [True] * 5
+
+
+async def test_a_run_that_cannot_be_read_is_told_of_by_its_worker(
+    app: Holdfast, database: str, errand: Errand, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = await app.plans.start_plan_by_prompt("", "errand", values={"size": 1})
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE events SET at = at + 1")
+    async with asyncio.timeout(SECONDS), Holdfast(database=database):
+        await until(lambda: "is to be driven again" in caplog.text)
+    assert f"run {run.id} is to be driven again: record 1 of run {run.id}" in caplog.text
+    assert errand.calls == 0

@@ -98,6 +98,18 @@ def _unreadable() -> OperatorError:
     )
 
 
+def session() -> bytes:
+    """What we rely on, whatever an administrator has set for the database: statements of one
+    transaction that see what was committed before each, and numbers as they were written."""
+    settings = {
+        "idle_in_transaction_session_timeout": f"{IDLE_SECONDS * 1000:.0f}",
+        "default_transaction_isolation": "read committed",
+        "extra_float_digits": "1",
+    }
+    told = (f"set_config('{name}', '{value}', false)" for name, value in settings.items())
+    return f"SELECT {', '.join(told)}".encode()
+
+
 async def connect(url: str, *, application_name: str = "holdfast", **options: Any) -> Connection:
     """A connection that commits by itself and prepares every statement."""
     given = conninfo_to_dict(url)
@@ -109,9 +121,8 @@ async def connect(url: str, *, application_name: str = "holdfast", **options: An
         cursor_factory=AsyncRawCursor,
         **options,
     )
-    patience = f"SET idle_in_transaction_session_timeout = {IDLE_SECONDS * 1000:.0f}"
     try:
-        await connection.execute(patience.encode(), prepare=False)
+        await connection.execute(session(), prepare=False)
     except BaseException:
         await connection.close()
         raise

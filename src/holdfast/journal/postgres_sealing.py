@@ -125,7 +125,7 @@ class Sealer:
 
     async def _seal_once(self, lock: bytes) -> Sealed | None:
         async with self._connections.one() as connection:
-            await connection.execute(b"BEGIN")
+            await connection.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED")
             try:
                 sealed = await _seal(connection, _SQL[lock.decode()])
             except BaseException:

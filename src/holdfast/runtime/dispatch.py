@@ -297,6 +297,11 @@ class Dispatcher:
         except HandedBack as back:
             log.info("%s", back, extra={"run": run_id})
             raise
+        except Exception as error:
+            level = logging.INFO if isinstance(error, JournalUnavailable) else logging.WARNING
+            told = {"run": run_id}
+            log.log(level, "run %s is to be driven again: %s", run_id, error, extra=told)
+            raise
         finally:
             self._running.discard(drive)
 
