@@ -54,6 +54,25 @@ async def test_a_server_that_only_decides_leaves_it_to_a_worker(database: str) -
         assert not row.active, "its driver has ended"
 
 
+async def test_a_program_that_consumes_it_for_a_while_leaves_it_to_a_worker(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        program = await stack.enter_async_context(Holdfast(database=database, drives=False))
+        run_id = await open_conversation(program.engine, None, ConversationSettings(), "will")
+        await program.engine.attend(run_id)
+        await program.engine.submit(run_id, c.Converse("hire Will Zhang", "will"))
+        row = await program.journal.run(run_id)
+        assert row is not None
+        assert not row.active, "its consumer moves it"
+        await program.engine.leave(run_id)
+        row = await program.journal.run(run_id)
+        assert row is not None
+        assert row.active, "it waits for a driver"
+        await worker(stack, database)
+        async with asyncio.timeout(60):
+            state = await program.engine.wait_for_status(run_id, OVER)
+        assert state.status is RunStatus.DONE
+
+
 async def test_who_pursues_none_leaves_it_to_another(database: str) -> None:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(Holdfast(database=database, drives=False))

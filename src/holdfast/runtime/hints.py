@@ -126,6 +126,6 @@ def read_hint(text: str, ourselves: str) -> Hint | None:
         runs = {str(name): int(at) for name, at in told.get("r", ())}
         said = tuple((str(name), int(at), words) for name, at, words in told.get("s", ()))
         return Hint(runs, said, bool(told.get("p")))
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
         log.warning("a hint of another program was left out: %s", text[:80])
         return None
