@@ -55,3 +55,11 @@ async def test_after_the_pause_the_next_goes_at_once_again(monkeypatch: pytest.M
         outbox.moved("a", version)
         await turns_of_the_loop()
     assert journal.told == [{"a": 1}, {"a": 2}, {"a": 3}]
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 7900, '{"f": "a", "r": [["b", 1e999]]}', '{"f": "a", "r": 1}', "[]", "{}", "x"]
+)
+def test_what_another_program_says_is_left_out(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert read_hint(text, "") is None
+    assert "a hint of another program was left out" in caplog.text

@@ -33,6 +33,7 @@ from holdfast.runtime.actor import Actor, Envelope
 from holdfast.runtime.background import BackgroundTasks
 from holdfast.runtime.executor import PERFORMED
 from holdfast.runtime.hints import Outbox
+from holdfast.runtime.machines import run_row
 
 log = logging.getLogger("holdfast")
 
@@ -131,12 +132,19 @@ class Drives:
         self._consumed.add(run_id)
         return drive
 
-    def leave(self, run_id: str) -> None:
-        """Its consumer has left, perhaps after another driver has taken it over."""
-        if run_id in self._consumed:
-            self._consumed.discard(run_id)
-            if (actor := self.driven.get(run_id)) is not None:
-                self.end(actor)
+    def leave(self, run_id: str) -> Append | None:
+        """Its consumer has left, perhaps after another driver has taken it over. Where it goes on
+        without one: what has it driven."""
+        if run_id not in self._consumed:
+            return None
+        self._consumed.discard(run_id)
+        if (actor := self.driven.get(run_id)) is None:
+            return None
+        self.end(actor)
+        state = actor.committed
+        if not isinstance(state, ConversationState) or not moves_unattended(state):
+            return None
+        return Append(run_id, state.version, [], replace(run_row(state), active=True))
 
     def end(self, actor: Actor, why: HandedBack | None = None) -> None:
         """Drive it no longer. A job of ours that is not driven any more is returned by the

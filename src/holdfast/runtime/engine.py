@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import CLOCK, RunState
-from holdfast.errors import InvalidValue, JournalUnavailable, NotAllowed, NotFound
+from holdfast.errors import (
+    InvalidValue,
+    JournalUnavailable,
+    NotAllowed,
+    NotFound,
+    VersionConflict,
+)
 from holdfast.i18n.message import msg
 from holdfast.journal.port import NOTHING, Attached, Drive, Journal
 from holdfast.journal.shared import SharedJournal
@@ -184,10 +191,11 @@ class Engine:
             self.drives.begin(actor, drive)
 
     async def leave(self, run_id: str) -> None:
-        """The consumer of a conversation has left."""
+        """The consumer of a conversation has left. A worker drives one that goes on without."""
         self._births.pop(run_id, None)
-        if self.drives is not None:
-            self.drives.leave(run_id)
+        if self.drives is not None and (wake := self.drives.leave(run_id)) is not None:
+            with suppress(VersionConflict):  # who has moved it on has it driven
+                await self.journal.append(wake)
 
     async def drive(
         self, run_id: str, drive: Drive, begun: Callable[[], None] = lambda: None
