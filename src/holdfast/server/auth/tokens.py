@@ -321,7 +321,11 @@ class Tokens:
 
 
 async def ensure_first_link(tokens: Tokens) -> str | None:
-    """The secret of an admin's link, as long as no token or session was ever made."""
+    """The secret of an admin's link, as long as no token or session was ever made.
+
+    Each start prints one, for its own log: also the starts of several servers at once. Who missed a
+    link starts again and needs another, so the first made must not be the only one.
+    """
     if await tokens.ever_opened():
         return None
     _, secret = await tokens.new_link()
