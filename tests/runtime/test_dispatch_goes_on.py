@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import psycopg_pool.base
@@ -13,6 +14,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.errors import JournalUnavailable
 from holdfast.model.run import RunStatus
+from holdfast.runs.driving import RunDriver
 from holdfast.runtime import dispatch
 from holdfast.runtime.engine import Engine
 from installation import PATIENCE, SECRET_KEY
@@ -136,6 +138,34 @@ async def test_a_worker_that_ends_is_replaced(
     ):
         await runs_an_errand(decider)
     assert len(ended) == 2
+
+
+async def test_a_drive_that_does_not_end_is_left_behind_and_named(
+    database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun, released = asyncio.Event(), asyncio.Event()
+
+    async def drive(*given: object, **more: object) -> None:
+        begun.set()
+        while not released.is_set():
+            with suppress(asyncio.CancelledError):
+                await released.wait()
+
+    monkeypatch.setattr(RunDriver, "drive", drive)
+    before = asyncio.all_tasks()
+    async with (
+        furnished(Holdfast(database=database, drives=False)) as decider,
+        furnished(Holdfast(database=database)),
+    ):
+        await decider.plans.start_plan_by_prompt("", "errand")
+        await begun.wait()
+        monkeypatch.setattr(dispatch, "STALLED_SECONDS", 0.1)
+    assert "the drives of jobs 1" in caplog.text
+    released.set()
+    left = asyncio.all_tasks() - before
+    for one in left:
+        one.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 @pytest.mark.parametrize("attempts", [0, 20])

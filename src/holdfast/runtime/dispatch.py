@@ -263,7 +263,8 @@ class Dispatcher:
             self._worker.stop()  # type: ignore[no-untyped-call]
 
     async def close(self) -> None:
-        """Everything that was driven here has ended or was handed back."""
+        """Everything that was driven here has ended or was handed back; what does neither is left
+        to whoever rescues the jobs of workers that are gone."""
         self.drain()
         working, looking = self._tasks
         looking.cancel()
@@ -271,7 +272,12 @@ class Dispatcher:
             await looking
         await asyncio.wait((working,), timeout=STALLED_SECONDS)
         working.cancel()
-        await asyncio.wait((working,))
+        _, left = await asyncio.wait((working,), timeout=STALLED_SECONDS)
+        if left:
+            jobs = ", ".join(str(one.job) for one in self._running)
+            log.warning(
+                "left behind, for they do not end: the drives of jobs %s", jobs or "unknown"
+            )
         await self._connector.close_async()
 
     @property
