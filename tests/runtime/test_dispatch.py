@@ -77,3 +77,23 @@ async def test_a_run_that_is_being_taken_while_the_process_ends_is_handed_back(
         async with asyncio.timeout(20):
             with pytest.raises(HandedBack, match="this process ends"):
                 await driving
+
+
+async def test_connections_that_were_ended_while_idle_are_replaced(database: str) -> None:
+    """After a restart of PostgreSQL: what nobody used is closed, and no statement has failed."""
+    async with (
+        Holdfast(journal=PostgresJournal(database)) as worker,
+        await psycopg.AsyncConnection.connect(database, autocommit=True) as operator,
+    ):
+        assert worker.dispatcher is not None
+        await worker.dispatcher.ready.wait()
+        await operator.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        decider = Holdfast(database=database, drives=False)
+        decider.load_plan_text(PLAN)
+        async with decider, asyncio.timeout(30):
+            instance = await decider.plans.start_plan_by_prompt("", "asks")
+            await instance.wait_until_settled()
+            assert instance.status == "pause"

@@ -96,7 +96,9 @@ async def _commit_by_itself(connection: psycopg.AsyncConnection[Any]) -> None:
 
 
 async def _be_sound(connection: psycopg.AsyncConnection[Any]) -> None:
+    """The pool takes one that fails this back, and makes another only if this one is closed."""
     if not is_sound(connection):
+        await connection.close()
         raise psycopg.OperationalError("the server has closed this connection")
 
 
