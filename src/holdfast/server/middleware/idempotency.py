@@ -207,10 +207,10 @@ class Requests:
     async def _known(
         self, kept: ExpiringValue, claim: Claim, again: Again | None
     ) -> Mapping[str, Any]:
-        """What is known of a request that took effect. Where only its answer will do, and another
-        server may be about to give it, that is waited for."""
+        """What is known of a request that took effect. Where only its answer will do, it is waited
+        for: another server of the store, or of this application, may be about to give it."""
         known = self._of_this(json.loads(kept.body), claim)
-        if again is None and self._store.shared:
+        if again is None:
             for _ in range(ANSWER_LOOKS):
                 if "answer" in known:
                     break
