@@ -13,6 +13,7 @@ from holdfast.server.caretaker import Caretaker
 from holdfast.server.settings import ServerSettings
 
 
+@pytest.mark.own_store  # the store that gives space back is the file
 async def test_after_a_mistake_of_ours_it_goes_on_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
