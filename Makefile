@@ -18,7 +18,8 @@ COVERED := tests/core tests/language tests/forms tests/source tests/drawing test
 	tests/journal/test_codec.py tests/journal/test_snapshots.py tests/work/test_models.py
 
 # What is said of applications in memory or in a home, said of other stores (tests/stores.py).
-ELSEWHERE := tests/runtime tests/plans tests/interactions tests/seeds
+ELSEWHERE := tests/runtime tests/plans tests/interactions tests/seeds tests/server \
+	tests/conversations tests/agents
 
 .PHONY: demo test campaign chaos browser postgresql check bench bench-setup diagrams images messages docs release format clean setup
 
