@@ -8,7 +8,10 @@ from contextlib import suppress
 import pytest
 
 from holdfast import Holdfast
+from holdfast.runtime import dispatch
 from holdfast.server import working
+
+READY = b"GET /readyz HTTP/1.1\r\n\r\n"
 
 
 async def answered(port: int, sent: bytes) -> bytes:
@@ -30,5 +33,26 @@ async def test_a_line_without_end_is_hung_up_on_and_others_are_answered(
             assert await answered(port, b"x" * 4 * working.MOST_BYTES) == b""
         assert b"200 OK" in await answered(port, b"GET /healthz HTTP/1.1\r\n\r\n")
         assert b"404 Not Found" in await answered(port, b"GET /else HTTP/1.1\r\n\r\n")
-        assert b"503 Service" in await answered(port, b"GET /readyz HTTP/1.1\r\n\r\n")
+        assert b"503 Service" in await answered(port, READY)
     assert caplog.records == []
+
+
+async def test_a_worker_whose_dispatcher_has_no_connection_is_not_ready(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def in_vain(connector: dispatch.PatientConnector, query: object) -> None:
+        await asyncio.Event().wait()
+
+    async with (
+        Holdfast(database=database) as app,
+        working._health(app, "127.0.0.1", 0) as port,
+        asyncio.timeout(60),
+    ):
+        assert app.dispatcher is not None
+        await app.dispatcher.ready.wait()
+        assert b"200 OK" in await answered(port, READY)
+        with monkeypatch.context() as patch:
+            patch.setattr(dispatch.PatientConnector, "_patiently", in_vain)
+            patch.setattr(dispatch, "STALLED_SECONDS", 0.5)
+            while b"waits for the database" not in await answered(port, READY):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)

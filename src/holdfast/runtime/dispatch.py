@@ -115,19 +115,24 @@ class _Pool(AsyncConnectionPool[psycopg.AsyncConnection[Any]]):
 
 
 class PatientConnector(PsycopgConnector):
-    """Waits for a database that is away. `failed_at` is when it was last found so."""
+    """Waits for a database that is away. `failed_at` is when it was last found so, `heard_at` when
+    it last answered."""
 
-    failed_at = float("-inf")
+    failed_at = heard_at = float("-inf")
 
     async def _patiently(self, query: Callable[[], Awaitable[T]]) -> T:
         while True:
             try:
-                return await query()
+                found = await query()
             except exceptions.ConnectorException as error:
-                self.failed_at = time.monotonic()
+                first, self.failed_at = self.heard_at > self.failed_at, time.monotonic()
                 if not isinstance(error.__cause__, psycopg.OperationalError):
                     raise
-                log.info("the dispatcher waits for the database: %s", error.__cause__)
+                level = logging.WARNING if first else logging.INFO
+                log.log(level, "the dispatcher waits for the database: %s", error.__cause__)
+            else:
+                self.heard_at = time.monotonic()
+                return found
             await asyncio.sleep(RETRY_SECONDS)
 
     async def execute_query_async(self, query: Any, **arguments: Any) -> None:
@@ -285,6 +290,12 @@ class Dispatcher:
     @property
     def driving(self) -> int:
         return len(self._running)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether its heart has beaten, or it has asked for runs, so lately that nobody takes it
+        for gone."""
+        return time.monotonic() - self._connector.heard_at < STALLED_SECONDS
 
     def _registered(self, worker_id: int | None) -> None:
         self._journal.worker_id = worker_id

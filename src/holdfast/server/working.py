@@ -121,6 +121,9 @@ async def _readiness(app: Holdfast) -> tuple[str, dict[str, object]]:
     driving = 0 if dispatcher is None else dispatcher.driving
     if dispatcher is None or not dispatcher.ready.is_set():
         return "503 Service Unavailable", {"status": "takes no runs", "driving": driving}
+    if not dispatcher.is_heard:
+        status = "waits for the database: no runs were asked for lately"
+        return "503 Service Unavailable", {"status": status, "driving": driving}
     try:
         await app.journal.version("")
     except OperatorError as error:
