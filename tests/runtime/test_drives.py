@@ -121,6 +121,11 @@ async def test_runs_are_driven_whatever_an_administrator_has_set_for_the_databas
         for how in (
             "default_transaction_isolation = 'serializable'",
             "extra_float_digits = 0",
+            "datestyle = 'German'",
+            "intervalstyle = 'sql_standard'",
+            "timezone = 'Asia/Kathmandu'",
+            "bytea_output = 'escape'",
+            "standard_conforming_strings = off",
         ):
             told = sql.SQL("ALTER DATABASE {} SET {}").format(name, sql.SQL(how))
             connection.execute(told)

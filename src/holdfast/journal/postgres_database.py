@@ -100,11 +100,13 @@ def _unreadable() -> OperatorError:
 
 def session() -> bytes:
     """What we rely on, whatever an administrator has set for the database: statements of one
-    transaction that see what was committed before each, and numbers as they were written."""
+    transaction that see what was committed before each, numbers as they were written, and times
+    that can be read (psycopg reads those of `ISO` only)."""
     settings = {
         "idle_in_transaction_session_timeout": f"{IDLE_SECONDS * 1000:.0f}",
         "default_transaction_isolation": "read committed",
         "extra_float_digits": "1",
+        "datestyle": "ISO",
     }
     told = (f"set_config('{name}', '{value}', false)" for name, value in settings.items())
     return f"SELECT {', '.join(told)}".encode()

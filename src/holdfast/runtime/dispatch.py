@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 import psycopg
 from procrastinate import App, JobContext, PsycopgConnector, RetryDecision, exceptions
@@ -37,7 +37,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from holdfast.errors import HoldfastError, JournalUnavailable
 from holdfast.journal.port import Drive
-from holdfast.journal.postgres_database import is_sound
+from holdfast.journal.postgres_database import is_sound, session
 from holdfast.journal.rows import load_queries
 from holdfast.journal.shared import SharedJournal
 from holdfast.runtime.drives import HandedBack, Refused
@@ -91,8 +91,18 @@ async def _all(wake: Callable[[int], Awaitable[int]]) -> None:
         pass
 
 
-async def _commit_by_itself(connection: psycopg.AsyncConnection[Any]) -> None:
-    await connection.set_autocommit(True)
+class _Connection(psycopg.AsyncConnection[Any]):
+    """Commits by itself, and relies on no setting of the database."""
+
+    @classmethod
+    async def connect(cls, conninfo: str = "", **given: Any) -> Self:
+        connection = await super().connect(conninfo, **{**given, "autocommit": True})
+        try:
+            await connection.execute(session(), prepare=False)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
 
 
 async def _be_sound(connection: psycopg.AsyncConnection[Any]) -> None:
@@ -238,7 +248,7 @@ class Dispatcher:
             max_size=4,
             timeout=WAIT_SECONDS,
             reconnect_timeout=RECONNECT_SECONDS,
-            configure=_commit_by_itself,
+            connection_class=_Connection,
         )
         self._app = App(connector=self._connector)
         self._jobs = GuardedJobs(self._connector, self._registered)
