@@ -226,6 +226,26 @@ def test_a_run_that_was_forgotten(
     assert found(holdfast)["forgotten"]["problem"].endswith("no job: a")
 
 
+@pytest.mark.parametrize(
+    ("attempts", "seconds", "told"), [(4, 16, False), (5, 32, True), (50, 0, True)]
+)
+def test_a_run_that_is_tried_again_and_again(
+    holdfast: Command,
+    shared: str,
+    prompt: psycopg.Connection,
+    attempts: int,
+    seconds: int,
+    told: bool,
+) -> None:
+    filled(shared, birth("a", active=True))
+    prompt.execute(
+        "UPDATE procrastinate_jobs SET attempts = %s, scheduled_at = now() + %s * interval '1 s'",
+        (attempts, seconds),
+    )
+    problem = found(holdfast).get("retried", {}).get("problem", "")
+    assert problem.endswith("again and again (1): a") is told
+
+
 def test_timers_that_nobody_takes(holdfast: Command, shared: str) -> None:
     late = time.time() - 60.0
     filled(shared, *(birth(name, wake_at=late) for name in "ab"))

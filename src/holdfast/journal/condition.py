@@ -47,6 +47,12 @@ class StalledDrive:
 
 
 @dataclass(frozen=True, slots=True)
+class RetriedDrive:
+    run_id: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
 class OpenTransaction:
     seconds: float
     holder: str
@@ -68,6 +74,7 @@ class Condition:
     figures: Figures | None = None
     processes: tuple[Process, ...] = ()
     stalled: tuple[StalledDrive, ...] = ()
+    retried: tuple[RetriedDrive, ...] = ()
     forgotten: tuple[str, ...] = ()
     overdue: tuple[tuple[str, float], ...] = ()
     quarantined: tuple[str, ...] = ()

@@ -11,7 +11,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from holdfast.journal.condition import Condition, Figures, OpenTransaction, Process, StalledDrive
+from holdfast.journal.condition import (
+    Condition,
+    Figures,
+    OpenTransaction,
+    Process,
+    RetriedDrive,
+    StalledDrive,
+)
 from holdfast.journal.postgres_appends import SQL as APPENDS
 from holdfast.journal.postgres_database import (
     AT_START,
@@ -34,6 +41,13 @@ NEWEST_COMMITS: Final = 20_000
 
 OVERDUE_SECONDS: Final = 10.0
 """A timer that came so long ago should have been taken: workers look every second."""
+
+RETRIED_SECONDS: Final = 20.0
+"""A run that waits for longer until it is driven again has failed, or nobody can pursue it: one
+that a worker has refused is offered again sooner."""
+
+MANY_ATTEMPTS: Final = 50
+"""Where a drive fails for want of the database it is tried again at once."""
 
 _LABEL: Final = re.compile(r"holdfast (?P<role>\S+) (?P<version>\S+) (?P<name>\S+/\d+)")
 
@@ -70,6 +84,9 @@ async def _examined(connection: Connection, place: str) -> Condition:
     if schema != SCHEMA:
         return Condition(schema, SCHEMA, skew, used, allowed, hidden, transactions)
     stalled = await execute(connection, _SQL["stalled"], [GONE_SECONDS, MOST_NAMED])
+    retried = await execute(
+        connection, _SQL["retried"], [RETRIED_SECONDS, MANY_ATTEMPTS, MOST_NAMED]
+    )
     overdue = await execute(connection, _SQL["overdue"], [OVERDUE_SECONDS, MOST_NAMED])
     return Condition(
         schema,
@@ -82,6 +99,7 @@ async def _examined(connection: Connection, place: str) -> Condition:
         figures=await _figures(connection),
         processes=await _processes(connection),
         stalled=tuple(StalledDrive(*row) for row in stalled),
+        retried=tuple(RetriedDrive(*row) for row in retried),
         forgotten=await _runs(connection, APPENDS["forgotten_runs"], MOST_NAMED),
         overdue=tuple((run_id, late) for run_id, late in overdue),
         quarantined=await _runs(connection, _SQL["quarantined"], MOST_NAMED),

@@ -206,6 +206,19 @@ def _of_driving(condition: Condition, figures: Figures) -> Iterator[Finding]:
                 "became of the worker (killed, stopped, out of memory, cut off)"
             ),
         )
+    if condition.retried:
+        yield _error(
+            "retried",
+            msg(
+                "runs that no worker can drive, and each tries again and again ({count}): {runs}",
+                count=len(condition.retried),
+                runs=_named([one.run_id for one in condition.retried]),
+            ),
+            msg(
+                "the workers' logs say of each why; `holdfast doctor --integrity` verifies what "
+                "is there"
+            ),
+        )
     if figures.jobs_waiting and not figures.workers:
         yield _error(
             "workers",

@@ -51,6 +51,15 @@ WHERE queue_name = 'drive' AND jobs.status = 'doing'
   AND (last_heartbeat IS NULL OR last_heartbeat < now() - make_interval(secs => $1))
 ORDER BY jobs.id LIMIT $2;
 
+-- name: retried
+-- Runs whose drives have failed, again and again, each with how often it was tried; first those that
+-- were tried most.
+SELECT lock, attempts FROM procrastinate_jobs
+WHERE queue_name = 'drive' AND status IN ('todo', 'doing')
+  AND (attempts >= $2
+       OR (status = 'todo' AND scheduled_at > clock_timestamp() + make_interval(secs => $1)))
+ORDER BY attempts DESC, id LIMIT $3;
+
 -- name: overdue
 -- Runs whose timer came so long ago and was not taken, the earliest first.
 SELECT run_id, (extract(epoch FROM clock_timestamp()) - wake_at)::float8 FROM runs
