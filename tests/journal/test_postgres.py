@@ -579,6 +579,37 @@ async def test_the_database_of_another_program_is_left_alone(
         await migrate(url)
 
 
+async def test_a_journal_that_search_path_hides_is_not_begun_anew(
+    database: str, empty_database: Callable[..., str]
+) -> None:
+    """It would look empty, and so would everything in it."""
+    hidden = f"{database}&options=-csearch_path%3Delsewhere"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA elsewhere")
+    for use in (migrate(hidden), PostgresJournal(hidden).open()):
+        with pytest.raises(OperatorError, match="in the schema public, which this user does not"):
+            await use
+    with pytest.raises(JournalUnavailable, match=r"search_path of this user name a schema"):
+        await migrate(f"{empty_database()}&options=-csearch_path%3Dnowhere")
+
+
+@pytest.mark.parametrize("limit", ["statement_timeout", "lock_timeout"])
+async def test_a_time_limit_that_is_set_for_the_database_is_named(
+    database: str, limit: str
+) -> None:
+    journal = PostgresJournal(f"{database}&options=-c{limit}%3D200")
+
+    async def use() -> None:
+        await journal.open()
+        await journal.append(birth("a"))
+
+    with psycopg.connect(database) as holder:
+        holder.execute("LOCK TABLE runs")
+        with pytest.raises(JournalUnavailable, match=f"Where {limit} is set"):
+            await use()
+    await journal.close()
+
+
 async def test_another_encoding_is_refused(empty_database: Callable[..., str]) -> None:
     url = empty_database("ENCODING 'LATIN1' LOCALE 'C'")
     assert "--encoding=UTF8" in await refusal(url)

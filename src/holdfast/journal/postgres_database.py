@@ -247,6 +247,9 @@ _REMEDIES: Final = {
     "28000": "Let this user in there (pg_hba.conf).",
     "3D000": "Make the database first, with `createdb`.",
     "42501": "Give this user the right to it.",
+    "3F000": "Let the search_path of this user name a schema that is there.",
+    "55P03": "Where lock_timeout is set for this user, take it back.",
+    "57014": "Where statement_timeout is set for this user, take it back.",
 }
 
 

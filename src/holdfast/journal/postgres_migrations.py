@@ -140,6 +140,13 @@ async def _known_schema(connection: Connection, place: str, *, unfinished: bool)
 
 
 async def _refuse_strangers(connection: Connection, place: str) -> None:
+    """Refuse a database of another program, and one that would get a second journal because
+    `search_path` has changed: it would look empty."""
+    for (schema,) in await execute(connection, _SQL["elsewhere"]):
+        raise OperatorError(
+            f"{place} has its journal in the schema {schema}, which this user does not look into: "
+            "name it in search_path (ALTER ROLE … SET search_path), or grant USAGE on it"
+        )
     [(tables,)] = await execute(connection, _SQL["tables"])
     if tables:
         raise _stranger(place)

@@ -35,6 +35,14 @@ SELECT count(*) FROM pg_class
 WHERE relkind IN ('r', 'p') AND relnamespace = to_regnamespace(current_schema()::text)
   AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e');
 
+-- name: elsewhere
+-- In which schemas that we do not look into an installation is.
+SELECT nspname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE relname = 'installation' AND relkind = 'r'
+  AND nspname <> ALL (SELECT unnest(current_schemas(true)))
+  AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = 'key_check')
+ORDER BY nspname;
+
 -- name: note_key
 -- Remembers which key the database was begun with, once.
 UPDATE installation SET key_check = $1 WHERE id = 1 AND key_check IS NULL;
