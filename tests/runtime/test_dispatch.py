@@ -27,6 +27,13 @@ LISTENING = (
 )
 
 
+JOB = (
+    "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, status,"
+    " scheduled_at) VALUES ('drive', 'holdfast.drive', 'inst_1', 'inst_1', %s, now() + '1 day')"
+    " RETURNING id"
+)
+
+
 async def test_it_listens_past_the_pooler(database: str) -> None:
     """PgBouncer in transaction mode passes no notification on: jobs would wait."""
     direct = f"{database}&application_name=past_the_pooler"
@@ -97,3 +104,23 @@ async def test_connections_that_were_ended_while_idle_are_replaced(database: str
             instance = await decider.plans.start_plan_by_prompt("", "asks")
             await instance.wait_until_settled()
             assert instance.status == "pause"
+
+
+async def test_a_job_that_another_stands_in_for_is_no_absence_of_the_database(
+    database: str,
+) -> None:
+    """Each one that was given back kept the jobs of workers that are gone for ten seconds more."""
+    async with (
+        Holdfast(database=database) as app,
+        await psycopg.AsyncConnection.connect(database, autocommit=True) as prompt,
+    ):
+        assert app.dispatcher is not None
+        await app.dispatcher.ready.wait()
+        held, waiting = [
+            (await (await prompt.execute(JOB, [status])).fetchall())[0][0]
+            for status in ("doing", "todo")
+        ]
+        await app.dispatcher._jobs.give_back(held, 0)
+        left = await (await prompt.execute("SELECT id FROM procrastinate_jobs")).fetchall()
+        assert left == [(waiting,)]
+        assert app.dispatcher._connector.failed_at == float("-inf")

@@ -134,6 +134,8 @@ class PatientConnector(PsycopgConnector):
         while True:
             try:
                 found = await query()
+            except exceptions.UniqueViolation:
+                raise  # the database has said so: it is there
             except exceptions.ConnectorException as error:
                 first, self.failed_at = self.heard_at > self.failed_at, time.monotonic()
                 if not isinstance(error.__cause__, psycopg.OperationalError):
