@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta, tzinfo
+from typing import Any
 
 import psycopg
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from holdfast import Holdfast
 from holdfast.journal.port import Drive
 from holdfast.journal.postgres import PostgresJournal
+from holdfast.runs.driving import RunDriver
+from holdfast.runtime import dispatch
 from holdfast.runtime.drives import HandedBack
 
 PLAN = """
@@ -124,3 +128,33 @@ async def test_a_job_that_another_stands_in_for_is_no_absence_of_the_database(
         left = await (await prompt.execute("SELECT id FROM procrastinate_jobs")).fetchall()
         assert left == [(waiting,)]
         assert app.dispatcher._connector.failed_at == float("-inf")
+
+
+async def test_a_run_is_handed_back_by_the_clock_of_the_database(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a worker's own had been set ahead nobody drove the run for as long."""
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Ahead:
+            return super().now(tz) + timedelta(hours=1)
+
+    monkeypatch.setattr(dispatch, "datetime", Ahead)
+    refused = asyncio.Event()
+    drive = RunDriver.drive
+
+    async def refuse_once(driver: RunDriver, run_id: str, *given: Any, **more: Any) -> None:
+        if not refused.is_set():
+            refused.set()
+            raise HandedBack(run_id, "not now")
+        await drive(driver, run_id, *given, **more)
+
+    monkeypatch.setattr(RunDriver, "drive", refuse_once)
+    app = Holdfast(database=database)
+    app.load_plan_text(PLAN)
+    async with app, asyncio.timeout(30):
+        instance = await app.plans.start_plan_by_prompt("", "asks")
+        await instance.wait_until_settled()
+        assert instance.status == "pause"
+    assert refused.is_set()

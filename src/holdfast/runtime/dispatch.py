@@ -194,16 +194,15 @@ class GuardedJobs(JobManager):
         self, job: Job, retry_at: datetime | None = None, *given: Any, **more: Any
     ) -> None:
         assert job.id is not None
-        await self.give_back(job.id, job.attempts, retry_at)
+        delay = 0.0 if retry_at is None else (retry_at - datetime.now(UTC)).total_seconds()
+        await self.give_back(job.id, job.attempts, delay)
 
-    async def give_back(self, job_id: int, attempts: int, at: datetime | None = None) -> None:
-        """Have a job done by another worker; one whose run has another job waiting is not needed
-        any more."""
+    async def give_back(self, job_id: int, attempts: int, delay: float = 0.0) -> None:
+        """Have a job done by another worker, by the database's clock so many seconds from now; one
+        whose run has another job waiting is not needed any more."""
         held = {"id": job_id, "attempts": attempts}
         try:
-            await self.connector.execute_query_async(
-                _SQL["return_job"], **held, at=at or datetime.now(UTC)
-            )
+            await self.connector.execute_query_async(_SQL["return_job"], **held, delay=delay)
         except exceptions.UniqueViolation:
             await self.connector.execute_query_async(_SQL["finish_job"], **held)
 

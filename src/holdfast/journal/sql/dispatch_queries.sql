@@ -6,7 +6,8 @@ WHERE id = %(id)s AND status = 'doing' AND attempts = %(attempts)s;
 -- name: return_job
 -- Has a job that is held as this attempt at it done by another worker.
 UPDATE procrastinate_jobs
-SET status = 'todo', attempts = attempts + 1, scheduled_at = %(at)s, worker_id = NULL
+SET status = 'todo', attempts = attempts + 1, worker_id = NULL,
+    scheduled_at = now() + make_interval(secs => %(delay)s)
 WHERE id = %(id)s AND status = 'doing' AND attempts = %(attempts)s;
 
 -- name: held_jobs
