@@ -28,6 +28,7 @@ NOW_AND_THEN = (
     "count_slots",
     "look",
     "versions",
+    "notices_for",
     "reserve_jobs",
     "procrastinate_update_heartbeat_v1",
     "procrastinate_fetch_job_v2",
@@ -72,8 +73,11 @@ async def test_a_step_is_one_statement_and_a_run_begins_with_six(
 ) -> None:
     with counted() as counts:
         await done(driver, length)
-    # Its job is removed with its last append.
-    assert kept(counts) == {**BORN, "append_one": length - 1, "append_one_with_row": 1}
+    # Its job is removed with its last append. On a slow machine its row is renewed meanwhile.
+    found = kept(counts)
+    with_row = found.pop("append_one_with_row")
+    assert with_row >= 1
+    assert found == {**BORN, "append_one": length - with_row}
 
 
 async def test_a_run_that_is_driven_elsewhere_is_read_once(
@@ -94,11 +98,12 @@ async def test_a_run_that_is_driven_elsewhere_is_read_once(
     born = {name: count for name, count in BORN.items() if name != "begin_drives"}
     deferred = {"defer_drives": 1, "notify_workers": 1}
     taken = {"run": 1, "snapshot": 1, "take": 1}
-    driven = {"append_one": 9, "append_one_with_row": 2}
-    # The server hears hints and has a handle of the run; notices are looked for each second, too.
-    others = {"read_events", "version", "notices_for", "finish_job"}
+    # The server hears hints and has a handle of the run.
+    others = {"read_events", "version", "finish_job"}
     found = {name: count for name, count in kept(counts).items() if name not in others}
-    assert found == {**born, **deferred, **taken, **driven}
+    with_row = found.pop("append_one_with_row")
+    assert with_row >= 2
+    assert found == {**born, **deferred, **taken, "append_one": 11 - with_row}
     assert reads.count(instance.id) == 1
 
 
