@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
@@ -244,6 +245,25 @@ async def test_all_timers_that_are_due_are_woken_in_one_look(
     await dispatcher._look_around(1)
     rows = await app.runs()
     assert [row.active for row in rows] == [True] * 5
+
+
+async def test_a_worker_whose_clock_was_set_takes_no_timers(
+    app: Holdfast, database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that was far ahead ended all questions of the installation that had a deadline."""
+    journal = cast(SharedJournal, app.journal)
+    await journal.append(birth("inst_000001", wake_at=1.0, active=False))
+    dispatcher = Dispatcher(journal, database, Idle(), lambda: 2.0, 1)
+    await dispatcher._connector.open_async()
+    now = time.time
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time", lambda: now() + 1000.0)
+        await dispatcher._look_around(10)
+        assert "the clocks here and of the database are 1000 s apart" in caplog.text
+        assert [row.active for row in await app.runs()] == [False]
+    await dispatcher._look_around(11)
+    assert [row.active for row in await app.runs()] == [True]
+    await dispatcher._connector.close_async()
 
 
 async def test_a_run_that_cannot_be_read_is_told_of_by_its_worker(

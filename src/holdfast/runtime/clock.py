@@ -36,6 +36,25 @@ class SystemClock:
             return
 
 
+class ClockWatch:
+    """Notices that the clock of this machine is set, by the one that nobody sets."""
+
+    def __init__(self) -> None:
+        self._apart = self._now()
+
+    @staticmethod
+    def _now() -> float:
+        return time.time() - time.monotonic()
+
+    @property
+    def moved(self) -> float:
+        """By how many seconds, since it was last taken as it is."""
+        return abs(self._now() - self._apart)
+
+    def accept(self) -> None:
+        self._apart = self._now()
+
+
 _RETRY_AFTER = 0.5
 _LONGEST_RETRY = 600.0
 _AT_ONCE = 100

@@ -36,10 +36,12 @@ from procrastinate.worker import Worker
 from psycopg_pool import AsyncConnectionPool
 
 from holdfast.errors import HoldfastError, JournalUnavailable
+from holdfast.journal.condition import MOST_SKEW
 from holdfast.journal.port import Drive
 from holdfast.journal.postgres_database import is_sound, session
 from holdfast.journal.rows import load_queries
 from holdfast.journal.shared import SharedJournal
+from holdfast.runtime.clock import ClockWatch
 from holdfast.runtime.drives import HandedBack, Refused
 
 log = logging.getLogger("holdfast")
@@ -255,6 +257,7 @@ class Dispatcher:
         self._jobs = GuardedJobs(self._connector, self._registered)
         self._app.job_manager = self._jobs
         self._app.task(name=TASK, queue=QUEUE, pass_context=True, retry=_Returned())(self._drive)
+        self._watch = ClockWatch()
         self._worker: Worker | None = None
         self._running: set[Drive] = set()
         """Each is ended by itself: the same job may be given to us again."""
@@ -393,12 +396,26 @@ class Dispatcher:
                 log.exception("the dispatcher could not look after its jobs")
 
     async def _look_around(self, turn: int) -> None:
-        await _all(lambda most: self._journal.wake_due(self._now(), most))
+        if await self._is_on_time(turn):
+            await _all(lambda most: self._journal.wake_due(self._now(), most))
         if turn % (FORGOTTEN_SECONDS // POLL_SECONDS) == 0:
             await _all(self._journal.wake_forgotten)
         if turn % 2 == 0:
             await self._rescue()
             await self._return_unknown()
+
+    async def _is_on_time(self, turn: int) -> bool:
+        """Whether deadlines may be judged here: a clock that was set far ahead would end all."""
+        if self._watch.moved <= MOST_SKEW:
+            return True
+        there = await self._connector.execute_query_one_async(_SQL["clock"])
+        apart = abs(time.time() - there["seconds"])
+        if apart <= MOST_SKEW:
+            self._watch.accept()
+            return True
+        told = "no timers are taken: the clocks here and of the database are %.0f s apart"
+        log.log(logging.DEBUG if turn % 10 else logging.WARNING, told, apart)
+        return False
 
     async def _rescue(self) -> None:
         stalled = await self._jobs.get_stalled_jobs(

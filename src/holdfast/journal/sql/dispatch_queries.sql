@@ -19,6 +19,10 @@ WHERE worker_id = %(worker_id)s AND status = 'doing';
 -- For how many seconds the database server has been there.
 SELECT extract(epoch FROM now() - pg_postmaster_start_time())::float8 AS seconds;
 
+-- name: clock
+-- What time it is there.
+SELECT extract(epoch FROM clock_timestamp())::float8 AS seconds;
+
 -- name: refuse_job
 -- Notes in a job that this worker cannot do it; whether there are others that have not said so.
 UPDATE procrastinate_jobs
