@@ -22,6 +22,10 @@ UNASKED: Final = (b"R", b"A", b"E", b"N")
 """Messages after which nothing more may come: questions for the password, notices, errors."""
 
 
+TURNS: Final = 5
+"""How many turns of the loop a connection takes at most to come, once accepted, or to go."""
+
+
 class LossyProxy:
     """In front of the database at `url`, which is one by TCP."""
 
@@ -40,9 +44,11 @@ class LossyProxy:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for _ in range(TURNS):
+            for task in tuple(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.sleep(0)
 
     @property
     def url(self) -> str:
@@ -55,6 +61,7 @@ class LossyProxy:
         task = asyncio.get_running_loop().create_task(self._pass_on(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: writer.transport.abort())
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, port = str(self._parts["host"]), int(str(self._parts["port"]))
@@ -71,7 +78,6 @@ class LossyProxy:
                     way.cancel()
                 await asyncio.gather(*ways, return_exceptions=True)
                 forth.transport.abort()
-        writer.transport.abort()
 
     async def _answer(self, back: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass on what the database says, answer by answer, up to one that is lost."""
