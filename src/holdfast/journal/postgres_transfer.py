@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from typing import Any, Final
 
-from holdfast.errors import JournalDamaged, NotAllowed, OperatorError
+from holdfast.errors import NotAllowed, OperatorError
 from holdfast.i18n.message import msg
 from holdfast.journal import postgres_batches as batches
 from holdfast.journal.database import row_crc
@@ -27,7 +27,7 @@ from holdfast.journal.postgres_database import (
     place_of,
 )
 from holdfast.journal.postgres_migrations import check_schema, check_server
-from holdfast.journal.transfer import Key, Part, Row, Standing
+from holdfast.journal.transfer import Key, Part, Row, Standing, damaged
 
 _SQL: Final = load_statements("postgres_transfer.sql")
 _CHECKED: Final = frozenset({"definitions", "questions", "kept"})
@@ -75,7 +75,7 @@ class _Database:
             *values, crc = row
             _, _, seq, run_id, at, kind, payload = values
             if crc != record_crc(name_crc(run_id), seq, at, (kind + payload).encode()):
-                raise self._damaged(f"record {seq} of run {run_id}")
+                raise damaged(f"record {seq} of run {run_id}", self.place)
             return tuple(values)
         if part == "snapshots":
             *values, crc = row
@@ -84,19 +84,8 @@ class _Database:
             return row
         *values, crc = row
         if crc != row_crc(values[1:] if part == "questions" else values):
-            raise self._damaged(f"a row of {part}, {row[0]},")
+            raise damaged(f"a row of {part}, {row[0]},", self.place)
         return tuple(values)
-
-    def _damaged(self, what: str) -> JournalDamaged:
-        return JournalDamaged(
-            msg(
-                "{what} in {place} has changed since it was written: "
-                "`holdfast doctor --integrity` tells what else is damaged. Restore a backup, then "
-                "copy that",
-                what=what,
-                place=self.place,
-            )
-        )
 
     @contextmanager
     def _explained(self) -> Any:

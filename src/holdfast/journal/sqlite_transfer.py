@@ -12,7 +12,7 @@ from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from holdfast.errors import JournalDamaged, NotAllowed
+from holdfast.errors import NotAllowed
 from holdfast.i18n.message import msg
 from holdfast.journal import database
 from holdfast.journal.append_writer import place as place_of_record
@@ -30,7 +30,7 @@ from holdfast.journal.database import (
 )
 from holdfast.journal.home import HomeLock, make_directory, make_file, sync_directory
 from holdfast.journal.rows import NoText, definition_of, load_queries, packed
-from holdfast.journal.transfer import Key, Part, Row, Standing
+from holdfast.journal.transfer import Key, Part, Row, Standing, damaged
 
 _SQL: Final = load_queries("sqlite_transfer.sql")
 _CHECKED: Final = frozenset({"definitions", "questions", "kept"})
@@ -65,21 +65,21 @@ class _Database:
                 return (*head, version, schema, payload.decode()) if sound else None
             case "runs":
                 if any(isinstance(value, NoText) for value in row):
-                    raise self._damaged(f"the row of run {row[1]}")
+                    raise damaged(f"the row of run {row[1]}", self.place)
                 return *row[:7], bool(row[7]), *row[8:]
         if part not in _CHECKED:
             return row
         *values, crc = row
         checked = values[1:] if part == "questions" else values
         if crc != row_crc(checked):
-            raise self._damaged(f"a row of {part}, {row[0]},")
+            raise damaged(f"a row of {part}, {row[0]},", self.place)
         return _unpacked(values) if part == "definitions" else tuple(values)
 
     def _record(self, row: Row) -> Row:
         position, place, run_id, at, kind, payload, crc, crc_after = row
         record = record_of((place, at, kind, payload, crc), crc_after)
         if record is None:
-            raise self._damaged(f"record {place & 0xFFFFFFFF} of run {run_id}")
+            raise damaged(f"record {place & 0xFFFFFFFF} of run {run_id}", self.place)
         return (
             position,
             place >> 32,
@@ -88,17 +88,6 @@ class _Database:
             record.at,
             record.type,
             record.payload,
-        )
-
-    def _damaged(self, what: str) -> JournalDamaged:
-        return JournalDamaged(
-            msg(
-                "{what} in {place} has changed since it was written: "
-                "`holdfast doctor --integrity` tells what else is damaged. Restore a backup, then "
-                "copy that",
-                what=what,
-                place=self.place,
-            )
         )
 
     @contextmanager

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from holdfast.errors import NotAllowed
+from holdfast.errors import JournalDamaged, NotAllowed
 from holdfast.i18n.message import msg
 from holdfast.model.record import record
 
@@ -72,6 +72,18 @@ class Standing:
     audit_head: str
     last_run: int
     runs: int
+
+
+def damaged(what: str, place: str) -> JournalDamaged:
+    return JournalDamaged(
+        msg(
+            "{what} in {place} has changed since it was written: "
+            "`holdfast doctor --integrity` tells what else is damaged. Restore a backup, then "
+            "copy that",
+            what=what,
+            place=place,
+        )
+    )
 
 
 class Source(Protocol):
