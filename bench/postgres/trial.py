@@ -23,7 +23,7 @@ import uvloop
 from bench.trial import Figures, Run, say
 
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
-WARM = 10
+WARM_RUNS, WARM = 40, 10
 SETTINGS = ("server_version", *DURABLE)
 
 
@@ -65,8 +65,9 @@ async def _serve(system: System, url: str) -> None:
         # Of this session alone: a name that was used in an earlier round is a run that is over.
         session = time.time_ns()
         names = (f"run-{session}-{number:06}" for number in count())
-        # Connections are made and statements prepared, of every system alike.
-        await _chain(system, WARM, names)
+        # Connections are made and statements prepared, of every system alike and in each of its
+        # processes.
+        await _runs(system, WARM_RUNS, WARM, names)
         say(done="start")
         while probe := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
             say(figures=await _probe(system, probe, names))

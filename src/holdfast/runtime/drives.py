@@ -248,10 +248,11 @@ class Drives:
             self.adopt(child)
         return replace(birth, drive=child.drive)
 
-    def committed(self, actor: Actor, append: Append) -> None:
-        """An append is on disk."""
+    def committed(self, actor: Actor, append: Append, *, turned: bool) -> None:
+        """An append is on disk, and the run has another status if it has `turned`."""
         if append.records:
-            self.outbox.moved(actor.run_id, actor.committed.version)
+            turned = turned or append.ends_drive
+            self.outbox.moved(actor.run_id, actor.committed.version, turned=turned)
         for birth in append.child_appends:
             self.outbox.moved(birth.run_id, len(birth.records))
         if append.ends_drive and append.drive == actor.drive:

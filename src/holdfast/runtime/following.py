@@ -85,12 +85,9 @@ class Follower:
                 changed()
         await self._hear_notices([one for one in hint.runs if "." in one])
         for run_id, version in hint.runs.items():
-            if self._matters(run_id):
+            if run_id in self._drives.driven or self._hub.follows(run_id, run_id in hint.turned):
                 await self._look(run_id, version)
         self._hub.rouse()
-
-    def _matters(self, run_id: str) -> bool:
-        return run_id in self._drives.driven or self._hub.follows(run_id)
 
     async def _look(self, run_id: str, version: int) -> None:
         actor = self._actors.by_id.get(run_id)

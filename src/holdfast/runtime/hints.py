@@ -3,7 +3,8 @@ that plans have changed.
 
 Hints make others look sooner; nothing depends on one. They are sent apart from any transaction, and
 a process that missed some finds out by looking itself. The first goes at once, and what comes
-within `GATHER_SECONDS` after it goes together.
+within `GATHER_SECONDS` after it goes together; within `TURN_SECONDS` where a run among it has
+turned, that is, has another status or came to rest: people and programs wait for that.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -23,6 +24,7 @@ from holdfast.journal.shared import SharedJournal
 log = logging.getLogger("holdfast")
 
 GATHER_SECONDS: Final = 0.05
+TURN_SECONDS: Final = 0.002
 MOST_BYTES: Final = 7_000
 MOST_SPEECH: Final = 2_000
 """Characters of a model's reply in one hint."""
@@ -33,9 +35,11 @@ Spoken = tuple[str, int, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """`runs` have moved on to a version; `missed` says that there may have been others."""
+    """`runs` have moved on to a version, and those `turned` have another status or came to rest;
+    `missed` says that there may have been others."""
 
     runs: Mapping[str, int] = field(default_factory=dict)
+    turned: frozenset[str] = frozenset()
     said: tuple[Spoken, ...] = ()
     plans: bool = False
     missed: bool = False
@@ -48,12 +52,17 @@ class Outbox:
         self._journal = journal
         self.sender = uuid4().hex[:12]
         self._runs: dict[str, int] = {}
+        self._turned: dict[str, None] = {}
         self._said: list[Spoken] = []
         self._plans = False
+        self._hurry = asyncio.Event()
         self._sending: asyncio.Task[None] | None = None
 
-    def moved(self, run_id: str, version: int) -> None:
+    def moved(self, run_id: str, version: int, *, turned: bool = False) -> None:
         self._runs[run_id] = version
+        if turned:
+            self._turned[run_id] = None
+            self._hurry.set()
         self._send_soon()
 
     def said(self, run_id: str, began: int, text: str | None) -> None:
@@ -82,27 +91,31 @@ class Outbox:
     async def _send_until_empty(self) -> None:
         try:
             while self._runs or self._said or self._plans:
+                self._hurry.clear()
                 await self._send()
-                await asyncio.sleep(GATHER_SECONDS)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._hurry.wait(), GATHER_SECONDS)
+                    await asyncio.sleep(TURN_SECONDS)
         finally:
             self._sending = None
 
     async def _send(self) -> None:
-        runs, said, plans = self._runs, self._said, self._plans
-        self._runs, self._said, self._plans = {}, [], False
-        if not (runs or said or plans):
-            return
-        with suppress(HoldfastError):  # they are found without it, a little later
-            await self._journal.tell(list(self._written(runs, said, plans=plans)))
+        parts = self._taken()
+        if parts:
+            with suppress(HoldfastError):  # they are found without it, a little later
+                await self._journal.tell(list(self._written(parts)))
 
-    def _written(
-        self, runs: Mapping[str, int], said: list[Spoken], *, plans: bool
-    ) -> Iterator[str]:
-        """As few texts as have room for it all."""
-        parts: list[tuple[str, object]] = [("r", [name, at]) for name, at in runs.items()]
-        parts += (("s", list(one)) for one in said)
-        if plans:
+    def _taken(self) -> list[tuple[str, object]]:
+        parts: list[tuple[str, object]] = [("r", [name, at]) for name, at in self._runs.items()]
+        parts += (("t", name) for name in self._turned)
+        parts += (("s", list(one)) for one in self._said)
+        if self._plans:
             parts.append(("p", 1))
+        self._runs, self._turned, self._said, self._plans = {}, {}, [], False
+        return parts
+
+    def _written(self, parts: Iterable[tuple[str, object]]) -> Iterator[str]:
+        """As few texts as have room for it all."""
         members: dict[str, list[object]] = {}
         size = 0
         for kind, part in parts:
@@ -125,7 +138,8 @@ def read_hint(text: str, ourselves: str) -> Hint | None:
             return None
         runs = {str(name): int(at) for name, at in told.get("r", ())}
         said = tuple((str(name), int(at), words) for name, at, words in told.get("s", ()))
-        return Hint(runs, said, bool(told.get("p")))
+        turned = frozenset(str(name) for name in told.get("t", ()))
+        return Hint(runs, turned, said, bool(told.get("p")))
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
         log.warning("a hint of another program was left out: %s", text[:80])
         return None

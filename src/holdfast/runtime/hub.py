@@ -89,8 +89,13 @@ class _Audience:
 
     @property
     def gone(self) -> bool:
-        followed = self.listeners or self.watchers or self.status_watchers
-        return not (followed or self.latest or self.takers or self.stirred or self.companions)
+        return not (self.status_watchers or self.hears_all)
+
+    @property
+    def hears_all(self) -> bool:
+        """Whether it wants to hear of every commit, not only of those that change the status."""
+        followed = self.listeners or self.watchers or self.latest
+        return bool(followed or self.takers or self.stirred or self.companions)
 
 
 _NOBODY = _Audience()
@@ -140,10 +145,12 @@ class Hub:
         """The runs that are followed by anything."""
         return tuple(self._audiences)
 
-    def follows(self, run_id: str) -> bool:
-        """Whether the run, or one above it, is followed by anything."""
+    def follows(self, run_id: str, turned: bool = True) -> bool:
+        """Whether the run, or one above it, is followed by anything that wants to hear of it where
+        it has `turned`, that is, has another status or came to rest, or else of all it does."""
         while True:
-            if run_id in self._audiences:
+            audience = self._audiences.get(run_id)
+            if audience is not None and (turned or audience.hears_all):
                 return True
             if "." not in run_id:
                 return False

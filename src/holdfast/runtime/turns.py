@@ -352,7 +352,7 @@ class TurnLoop:
         self._hub.publish(before, state, append.records)
         if self.drives is not None:
             actor.answer_readers()
-            self.drives.committed(actor, append)
+            self.drives.committed(actor, append, turned=state.status is not before.status)
         for _, child in children:
             self._take_up(child)
         if append.row is not None and append.row.wake_at is not None:
