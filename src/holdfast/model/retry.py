@@ -18,13 +18,38 @@ class FailureKind(TextEnum):
     UNKNOWN = "unknown"
 
 
+class Cause(TextEnum):
+    """What is wrong with the world, the call or the plan; the cause decides what may help."""
+
+    OUTAGE = "outage"
+    RATE_LIMIT = "rate_limit"
+    CREDENTIALS = "credentials"
+    RIGHTS = "rights"
+    ARGUMENT = "argument"
+    PRECONDITION = "precondition"
+    CONFLICT = "conflict"
+    RESULT_SHAPE = "result_shape"
+    WRONG_RESULT = "wrong_result"
+    DOUBT = "doubt"
+    REFUSED = "refused"
+    PLAN = "plan"
+    UNKNOWN = "unknown"
+
+
 @record
 class Failure:
-    """`retry_after` is how many seconds the service asked to be left alone."""
+    """`retry_after` is how many seconds the service asked to be left alone. `status` is an HTTP
+    answer's, `code` the service's own word for the error, `field` the argument that it names.
+    `fingerprint` is the same for failures that are alike."""
 
     kind: FailureKind
     message: str
     retry_after: float | None = None
+    cause: Cause | None = None
+    status: int | None = None
+    code: str = ""
+    field: str = ""
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
