@@ -28,13 +28,16 @@ class ApprovalRule:
 
 @dataclass(frozen=True, slots=True)
 class ToolFacts:
-    """What the core needs to know of a tool before a call."""
+    """What the core needs to know of a tool before a call; `returns` is a schema of its results,
+    where its author gave one."""
 
     parameters: JsonObject
     version: str = ""
     idempotent: bool = False
     approval: ApprovalRule = ApprovalRule(ApprovalMode.AUTO)
     fields: Form = Form()
+    read_only: bool = False
+    returns: JsonObject | None = None
 
     mode: ApprovalMode | None = field(init=False, compare=False)
     """What its rule says of every call, unless that depends on the arguments."""

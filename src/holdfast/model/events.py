@@ -17,11 +17,13 @@ from dataclasses import field
 from typing import TypeAlias
 
 from holdfast.model.interaction import InteractionAction, InteractionRequest, Waiting
+from holdfast.model.message import Usage
 from holdfast.model.plan import TaskStatus
 from holdfast.model.record import record
+from holdfast.model.repair import Diagnosis, Proposal
 from holdfast.model.retry import Failure
 from holdfast.model.run import Parent
-from holdfast.model.values import Json
+from holdfast.model.values import Json, JsonObject
 
 
 @record
@@ -364,6 +366,97 @@ class ListenersReset:
 
 
 @record
+class CaseOpened:
+    """A listener failed for good, or (`listener_id` empty) the plan came to nothing."""
+
+    case_id: str
+    listener_id: str = ""
+    firing: int = 0
+    failure: Failure | None = None
+
+
+@record
+class CaseDiagnosed:
+    """What rules and lessons say is wrong."""
+
+    case_id: str
+    diagnosis: Diagnosis
+
+
+@record
+class ThinkingStarted:
+    """A model is asked, for the `number`th time about this case; on disk before the request is."""
+
+    case_id: str
+    number: int
+    complaint: str = ""
+
+
+@record
+class ThinkingEnded:
+    """A diagnosis, or the `reason` why there is none."""
+
+    case_id: str
+    number: int
+    diagnosis: Diagnosis | None = None
+    reason: str = ""
+    usage: Usage = Usage()
+
+
+@record
+class PatchProposed:
+    case_id: str
+    proposal: Proposal
+
+
+@record
+class PatchRefused:
+    case_id: str
+    patch_id: str
+    by: str
+    reason: str = ""
+
+
+@record
+class PlanPatched:
+    """The run's plan is another from here on, and `digest` is its name.
+
+    `fired` are new listeners whose condition holds already, `forgotten` those that wait for their
+    trigger anew, `consent` what was agreed to, and `by` who did: a person, or the author's policy.
+    """
+
+    patch_id: str
+    case_id: str
+    base: str
+    digest: str
+    operations: tuple[JsonObject, ...]
+    fired: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
+    consent: str = ""
+    by: str = ""
+    moves: tuple[Move, ...] = ()
+
+
+@record
+class RepairProven:
+    case_id: str
+    patch_id: str
+
+
+@record
+class RepairDisproven:
+    case_id: str
+    patch_id: str
+    reason: str = ""
+
+
+@record
+class CaseClosed:
+    case_id: str
+    reason: str = ""
+
+
+@record
 class ChildHeard:
     """A word from a child run; `seq` makes hearing it twice harmless.
 
@@ -443,4 +536,14 @@ PlanEvent: TypeAlias = (
     | RunCompleted
     | TasksEdited
     | ListenersReset
+    | CaseOpened
+    | CaseDiagnosed
+    | ThinkingStarted
+    | ThinkingEnded
+    | PatchProposed
+    | PatchRefused
+    | PlanPatched
+    | RepairProven
+    | RepairDisproven
+    | CaseClosed
 )

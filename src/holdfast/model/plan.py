@@ -8,6 +8,7 @@ from typing import ClassVar, TypeAlias
 from holdfast.model.form import Form
 from holdfast.model.interaction import Asking
 from holdfast.model.record import TextEnum
+from holdfast.model.repair import RepairPolicy
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import RunStatus
 from holdfast.model.values import JsonObject
@@ -162,3 +163,4 @@ class Plan:
     inputs: Form = Form()
     verify: tuple[Check, ...] = ()
     while_paused: WhilePaused = WhilePaused.GO_ON
+    repair: RepairPolicy = RepairPolicy()

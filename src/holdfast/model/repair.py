@@ -167,11 +167,20 @@ class Proposal:
 @record
 class Look:
     """What rules and lessons, which ask no model, made of a failure. `thinks`: a model is to be
-    asked as well."""
+    asked before anything is proposed."""
 
     diagnosis: Diagnosis
     proposal: Proposal | None = None
     thinks: bool = False
+
+
+@record
+class Mend:
+    """The planner's advice to repair the plan now, as its author's policy allows."""
+
+    diagnosis: Diagnosis
+    proposal: Proposal
+    why: str = ""
 
 
 @record
@@ -185,3 +194,24 @@ class Thought:
     usage: Usage = Usage()
     again: bool = False
     complaint: str = ""
+
+
+class LessonState(TextEnum):
+    TRIAL = "trial"
+    PROVEN = "proven"
+    RETIRED = "retired"
+    PINNED = "pinned"
+
+
+@record
+class Lesson:
+    """Operations that repaired a failure. `key` names where they fit: plan id, content of the
+    listener, tool with its version, fingerprint. Ids of a run stand relative in them."""
+
+    key: str
+    operations: tuple[JsonObject, ...]
+    wins: int = 0
+    losses: int = 0
+    state: LessonState = LessonState.TRIAL
+    level: Level = Level.ACT
+    runs: tuple[str, ...] = ()
