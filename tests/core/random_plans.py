@@ -11,6 +11,7 @@ from typing import Any
 from dice import Dice
 
 from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.storing import plan_digest
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.commands import ToolFacts
 from holdfast.model.form import Field, FieldType, Form
@@ -31,7 +32,6 @@ from holdfast.model.plan import (
     WhilePaused,
 )
 from holdfast.model.retry import RetryPolicy
-from holdfast.source.storing import plan_digest
 
 MAIN = "001"
 

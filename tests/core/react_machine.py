@@ -17,6 +17,7 @@ from holdfast.core.agent.decide import blank, decide, replay
 from holdfast.core.agent.state import THINK, AgentDefinition, ReactState
 from holdfast.core.decider import Decision
 from holdfast.core.run.tables import StepStatus
+from holdfast.core.storing import agent_digest
 from holdfast.errors import CallerError
 from holdfast.journal.codec import decode, encode
 from holdfast.journal.port import Record
@@ -31,7 +32,6 @@ from holdfast.model.message import Message, ModelReply, ToolCall, ToolReturned, 
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
-from holdfast.source.storing import agent_digest
 
 WILL = "Will Zhang"
 RUN_ID = "chat_000001"

@@ -7,6 +7,7 @@ from typing import Any, cast
 from machine import Machine, Worked
 
 from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.storing import plan_digest
 from holdfast.journal.codec import decode
 from holdfast.model import commands as c
 from holdfast.model import events as e
@@ -25,7 +26,6 @@ from holdfast.model.plan import (
     ToolAction,
 )
 from holdfast.model.retry import Failure, FailureKind
-from holdfast.source.storing import plan_digest
 
 WILL = "Will Zhang"
 

@@ -16,6 +16,7 @@ from holdfast.core.agent.state import ReactState, result
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
+from holdfast.core.storing import agent_digest, plan_digest, record_from_json
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
 from holdfast.model.agent import Agent
@@ -28,7 +29,6 @@ from holdfast.runtime.machines import (
     kind_and_body,
     replay,
 )
-from holdfast.source.storing import agent_digest, plan_digest, record_from_json
 
 HERE = Path(__file__).parent
 

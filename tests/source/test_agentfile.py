@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_askings import ASKINGS
 
+from holdfast.core.storing import agent_digest, record_from_json, record_to_json
 from holdfast.errors import PlanRejected, Problem
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.interaction import Asking, InteractionAction, InteractionOption
 from holdfast.model.retry import RetryPolicy
 from holdfast.source.agentfile import load_agents
-from holdfast.source.storing import agent_digest, record_from_json, record_to_json
 
 WHOLE = """\
 agent_id: hr

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from random_askings import ASKINGS
 
+from holdfast.core.storing import plan_digest, record_from_json, record_to_json
 from holdfast.errors import PlanRejected
 from holdfast.model.interaction import (
     Asking,
@@ -19,7 +20,6 @@ from holdfast.model.interaction import (
 from holdfast.model.plan import HumanAction, Listener, Plan, ToolAction
 from holdfast.source.check import Catalog
 from holdfast.source.planfile import load_plan, read_plan
-from holdfast.source.storing import plan_digest, record_from_json, record_to_json
 
 TOP = """\
 plan_id: p

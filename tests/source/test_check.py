@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.storing import record_from_json, record_to_json
 from holdfast.errors import PlanRejected, Problem
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import Asking
@@ -26,7 +27,6 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.source.check import Catalog, find_problems
 from holdfast.source.locations import reported, to_problem
 from holdfast.source.planfile import load_plan, read_plan
-from holdfast.source.storing import record_from_json, record_to_json
 
 CODE = CodeAction("result = 1")
 

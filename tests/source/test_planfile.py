@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast.demo
+from holdfast.core.storing import record_to_json
 from holdfast.errors import PlanRejected, Problem
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import Asking
@@ -28,7 +29,6 @@ from holdfast.model.plan import (
 from holdfast.model.retry import RetryPolicy
 from holdfast.source.check import Catalog
 from holdfast.source.planfile import load_plan, parse_plan, read_plan
-from holdfast.source.storing import record_to_json
 
 DEMO_PLANS = sorted((Path(holdfast.demo.__file__).parent / "plans").glob("*.yaml"))
 

@@ -21,6 +21,7 @@ from holdfast.cli.loading import is_plan_file
 from holdfast.cli.shell import Address
 from holdfast.client import Client
 from holdfast.client.problems import refusal_in
+from holdfast.core.storing import record_from_json
 from holdfast.errors import (
     HoldfastError,
     InternalError,
@@ -40,7 +41,6 @@ from holdfast.model.plan import Plan
 from holdfast.model.rows import QuestionQuery, RunQuery, RunRow
 from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind
 from holdfast.runtime.hub import AskedBelow, Spoken
-from holdfast.source.storing import record_from_json
 from holdfast.views.records import (
     InteractionView,
     Raised,

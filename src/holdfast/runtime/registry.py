@@ -18,6 +18,7 @@ from typing import TypeVar
 from holdfast.core.agent.state import AgentDefinition as AgentDefinition
 from holdfast.core.plan.compiled import CompiledPlan as CompiledPlan
 from holdfast.core.run.state import RunState
+from holdfast.core.storing import agent_digest, plan_digest
 from holdfast.errors import JournalDamaged, JournalUnavailable, NotFound
 from holdfast.i18n.message import msg, term
 from holdfast.journal import codec
@@ -33,7 +34,6 @@ from holdfast.model.plan import Plan
 from holdfast.runtime.actor import Actor, Envelope
 from holdfast.runtime.collector import COLLECTOR
 from holdfast.runtime.machines import Definition, blank, definition_from, kind_and_body, replay
-from holdfast.source.storing import agent_digest, plan_digest
 
 D = TypeVar("D", bound=Definition)
 _OF_MOST_PLANS = (

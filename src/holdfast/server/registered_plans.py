@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
 from holdfast.app import Holdfast
+from holdfast.core.storing import plan_digest
 from holdfast.errors import PlanRejected
 from holdfast.language.strict import canonical_json
 from holdfast.model.plan import Plan
@@ -32,7 +33,6 @@ from holdfast.runtime.registry import CompiledPlan, compiled
 from holdfast.server.auth.principal import agent, plan
 from holdfast.source.check import Catalog
 from holdfast.source.planfile import load_plan
-from holdfast.source.storing import plan_digest
 from holdfast.views.diagnosis import REGISTERED_PLAN
 
 log = logging.getLogger("holdfast")

@@ -1,17 +1,18 @@
 """Records in files: which keys a mapping has for one, and what each fills.
 
-A key is read by the annotation of the attribute that it fills, and has its name, but for
-`FLAG_KEYS`. The same table offers the keys to editors (`schemas`) and stores them (`storing`).
+A key is read by the annotation of the attribute that it fills (`core.storing.attributes`). The same
+table offers the keys to editors (`schemas`), and `core.storing` stores by it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING
 from enum import StrEnum
-from functools import cache, partial
-from typing import Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
+from functools import partial
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from holdfast.core.storing import attributes
 from holdfast.model.plan import TaskStatus
 from holdfast.model.values import JsonObject
 from holdfast.source.locations import Path
@@ -23,7 +24,6 @@ Record = TypeVar("Record")
 Reader: TypeAlias = Callable[[ShapeReader, Node | None, Path, Any], Any]
 """Reads what stands at a path, if anything does; the last is the attribute's default."""
 
-FLAG_KEYS: Final = {"is_default": "default", "is_dangerous": "dangerous"}
 _STAND_INS: Final[Mapping[Any, Any]] = {
     str: "",
     tuple[str, ...]: (),
@@ -41,29 +41,6 @@ READERS: Final[Mapping[Any, Reader]] = {
     tuple[float, ...]: ShapeReader.numbers,
     JsonObject: ShapeReader.json_object,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    name: str
-    key: str
-    hint: Any
-    usual: Any
-    """Its default, or MISSING."""
-
-
-def _attributes_of(record: Any) -> tuple[Attribute, ...]:
-    hints = get_type_hints(record)
-    usual = {
-        one.name: one.default if one.default_factory is MISSING else one.default_factory()
-        for one in fields(record)
-    }
-    return tuple(
-        Attribute(name, FLAG_KEYS.get(name, name), hints[name], usual[name]) for name in usual
-    )
-
-
-attributes: Final[Callable[[Any], tuple[Attribute, ...]]] = cache(_attributes_of)
 
 
 class Keys(Generic[Record]):

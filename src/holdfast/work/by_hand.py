@@ -16,6 +16,7 @@ from holdfast.core.approval import mode_of
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.state import PlanState, TaskState
 from holdfast.core.run.state import NEW_STEP, RunState, evolve
+from holdfast.core.storing import record_from_json, record_to_json
 from holdfast.errors import CallerError, ForbiddenError, NotAllowed
 from holdfast.forms.from_tools import form_from_schema
 from holdfast.forms.schemas import dump_form
@@ -25,7 +26,6 @@ from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.plan import CodeAction, Listener, ToolAction
 from holdfast.model.values import Json
-from holdfast.source.storing import record_from_json, record_to_json
 from holdfast.work.tools import ToolRegistry
 
 States: TypeAlias = Callable[[str], Awaitable[RunState]]

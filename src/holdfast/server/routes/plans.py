@@ -13,6 +13,7 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
+from holdfast.core.storing import plan_digest, record_to_json
 from holdfast.drawing.graph import render_svg
 from holdfast.errors import NotFound, NotPermitted
 from holdfast.forms.schemas import json_schema
@@ -39,7 +40,6 @@ from holdfast.server.schemas.runs import (
 )
 from holdfast.server.services import Served, Services
 from holdfast.server.showing import readable_plan
-from holdfast.source.storing import plan_digest, record_to_json
 
 router = new_router("plans")
 

@@ -1,5 +1,7 @@
 """Records of plans and agents as JSON, by the annotations of their attributes.
 
+An attribute's key has its name, but for `_FLAG_KEYS`; `source.records` reads files by the same.
+
 The keys are those of the YAML file and what has its usual value is left out, so a plan in JSON is
 also a plan file. Lists stand wherever order means something; a form is therefore a list of fields
 with their names, and the canonical spelling, which sorts keys, loses nothing.
@@ -11,11 +13,11 @@ whatever later versions think of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from types import UnionType
-from typing import Any, Final, TypeAlias, TypeVar, get_args, get_origin
+from typing import Any, Final, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from holdfast.core.approval import rule_from_json, rule_to_json
 from holdfast.forms.rules import make_validation
@@ -27,14 +29,36 @@ from holdfast.model.approval import Rules
 from holdfast.model.interaction import Asking, InteractionOption
 from holdfast.model.plan import Action, HumanAction, Listener, Plan
 from holdfast.model.values import JsonObject
-from holdfast.source.records import Attribute, attributes
 
 Record = TypeVar("Record")
 
-
 _Way: TypeAlias = Callable[[Any], Any]
 
+_FLAG_KEYS: Final = {"is_default": "default", "is_dangerous": "dangerous"}
 _ACTIONS: Final[Mapping[str, type]] = {each.kind: each for each in get_args(Action)}
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    name: str
+    key: str
+    hint: Any
+    usual: Any
+    """Its default, or MISSING."""
+
+
+def _attributes_of(record: Any) -> tuple[Attribute, ...]:
+    hints = get_type_hints(record)
+    usual = {
+        one.name: one.default if one.default_factory is MISSING else one.default_factory()
+        for one in fields(record)
+    }
+    return tuple(
+        Attribute(name, _FLAG_KEYS.get(name, name), hints[name], usual[name]) for name in usual
+    )
+
+
+attributes: Final[Callable[[Any], tuple[Attribute, ...]]] = cache(_attributes_of)
 
 
 def plan_digest(plan: Plan) -> str:

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_askings import ASKINGS
 
+from holdfast.core.storing import plan_digest, record_from_json, record_to_json
 from holdfast.language.strict import canonical_json
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 from holdfast.model.interaction import Asking
@@ -27,7 +28,6 @@ from holdfast.model.plan import (
     WhilePaused,
 )
 from holdfast.model.retry import RetryPolicy
-from holdfast.source.storing import plan_digest, record_from_json, record_to_json
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 seconds = st.floats(0, 100) | st.integers(0, 100)
