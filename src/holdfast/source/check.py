@@ -45,6 +45,7 @@ from holdfast.source.flow import flow_problems
 from holdfast.source.locations import Finding, Path
 from holdfast.source.names import not_known, not_looking, only_looks, unknown
 from holdfast.source.numbers import range_problems, wait_problems
+from holdfast.source.repairs import repair_problems
 from holdfast.source.retry import retry_problems
 from holdfast.source.snippets import SnippetProblem, syntax_problems
 from holdfast.source.soundness import WHAT_IS_MISSING, asking_problems
@@ -99,6 +100,9 @@ class _Checker:
             yield from self.listener(listener, ("listeners", index))
         for index, check in enumerate(plan.verify):
             yield from self.verification(check, ("verify", index))
+        for index, tool in enumerate(plan.repair.tools):
+            yield from not_known("tool", tool, self.catalog.tools, ("repair", "tools", index))
+        yield from repair_problems(plan, ("repair",))
 
     def ids(self, owner: str, ids: list[str]) -> Iterator[Finding]:
         key = "task_id" if owner == "tasks" else "listener_id"

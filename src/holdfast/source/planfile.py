@@ -18,6 +18,7 @@ from holdfast.i18n.message import msg
 from holdfast.model.form import Form
 from holdfast.model.interaction import Asking
 from holdfast.model.plan import Action, Check, HumanAction, Listener, Output, Plan, Task
+from holdfast.model.repair import RepairPolicy
 from holdfast.model.retry import RetryPolicy
 from holdfast.source.asking import ASKING, asking_from, read_asking
 from holdfast.source.check import Catalog, find_problems
@@ -25,6 +26,7 @@ from holdfast.source.forms import read_form
 from holdfast.source.locations import Locations, Path, reported
 from holdfast.source.nodes import Mapping, Node
 from holdfast.source.records import READERS, Keys
+from holdfast.source.repairs import read_repair
 from holdfast.source.retry import read_retry
 from holdfast.source.shape import ShapeReader
 from holdfast.source.yaml import read_document
@@ -42,7 +44,7 @@ def read_output(shape: ShapeReader, node: Node | None, path: Path, usual: None) 
 TASK = Keys(Task)
 OUTPUT = Keys(Output)
 CHECK = Keys(Check)
-PLAN = Keys(Plan, {**READERS, Form: read_form}, like={"name": "plan_id"})
+PLAN = Keys(Plan, {**READERS, Form: read_form, RepairPolicy: read_repair}, like={"name": "plan_id"})
 LISTENER = Keys(
     Listener,
     {**READERS, RetryPolicy: read_retry, Output | None: read_output},

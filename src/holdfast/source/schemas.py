@@ -25,11 +25,13 @@ from holdfast.model.interaction import (
     InteractionType,
 )
 from holdfast.model.plan import Check, Listener, Output, Task
+from holdfast.model.repair import RepairLimits, RepairMode, RepairPolicy
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.values import Json, JsonObject
 from holdfast.source import agentfile, planfile
 from holdfast.source.asking import ACTIONS, ASKING, ESCALATE_KEYS, OPTION, TYPES
 from holdfast.source.records import Keys
+from holdfast.source.repairs import LIMITS, POLICY
 from holdfast.source.retry import RETRY
 
 Schema: TypeAlias = dict[str, Any]
@@ -38,7 +40,19 @@ DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def plan_schema() -> Schema:
-    names = ("task", "listener", "output", "check", "asking", "option", "form", "field", "retry")
+    names = (
+        "task",
+        "listener",
+        "output",
+        "check",
+        "asking",
+        "option",
+        "form",
+        "field",
+        "retry",
+        "repair",
+        "repair_limits",
+    )
     listeners = [f"{kind}_listener" for kind in planfile.ACTIONS]
     return document("A Holdfast plan", reference("plan"), ("plan", *names, *listeners))
 
@@ -155,6 +169,8 @@ _SHAPES: Final[dict[Any, Schema]] = {
     Asking: reference("asking"),
     InteractionOption: reference("option"),
     RetryPolicy: reference("retry"),
+    RepairPolicy: reference("repair"),
+    RepairLimits: reference("repair_limits"),
     ApprovalRule: reference("rule"),
     Task: reference("task"),
     Listener: reference("listener"),
@@ -181,6 +197,8 @@ def _definitions() -> dict[str, Schema]:
         "asking": _asking(),
         "option": SCALARS.mapping(OPTION, handler=SCALARS.text),
         "retry": either({"type": "integer"}, SCALARS.mapping(RETRY)),
+        "repair": either({"enum": [one.value for one in RepairMode]}, SCALARS.mapping(POLICY)),
+        "repair_limits": SCALARS.mapping(LIMITS),
         "form": _form(),
         "field": _field(),
         "rule": _rule(),
