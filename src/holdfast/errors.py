@@ -8,6 +8,7 @@ HoldfastError
 │   ├── TooLate              the question's deadline has passed
 │   ├── InvalidAnswer        one message per field
 │   ├── InvalidValue         a value that is not strict JSON
+│   ├── PatchRejected        every reason why a plan cannot be changed so
 │   ├── Unauthenticated      the caller is not known
 │   ├── NotPermitted         the caller may not
 │   └── TooMany              refused too often; says when to try again
@@ -97,6 +98,14 @@ class InvalidValue(CallerError):
         super().__init__(msg("{place}: {problem}", place=path, problem=message))
         self.path = path
         self.reason = message
+
+
+class PatchRejected(CallerError):
+    """A change of a run's plan that cannot be made; `problems` has every reason and its place."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(joined("\n", self.problems))
 
 
 class Unauthenticated(CallerError):
@@ -236,10 +245,14 @@ class IssuerUnavailable(OperatorError):
 class ToolError(HoldfastError):
     """What a tool may raise to say how it failed.
 
-    `traceback` is told instead of its own, which may quote secrets.
+    `traceback` is told instead of its own, which may quote secrets. `status`, `code` (the service's
+    own word for the error) and `field` (the argument that it names) are a class's or an error's.
     """
 
     traceback: str | None = None
+    status: int | None = None
+    code: str = ""
+    field: str = ""
 
 
 class TransientError(ToolError):
