@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
+import json
 import socket
 import struct
 import threading
@@ -39,6 +40,13 @@ HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf of i"
 
 def status(code: int) -> bytes:
     return f"HTTP/1.1 {code} X\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}".encode()
+
+
+def answering(code: int, body: object) -> bytes:
+    """A status with JSON."""
+    content = json.dumps(body).encode()
+    head = f"HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
 
 class LossyService:

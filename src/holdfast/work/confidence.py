@@ -34,6 +34,7 @@ from holdfast.i18n.message import msg
 from holdfast.language.strict import copied
 from holdfast.model.values import Json
 from holdfast.work.failed_attempts import asked_by, ends_from_without, traceback_of
+from holdfast.work.failure_details import details_of, tell
 from holdfast.work.failures import classify, error_of, words_of
 from holdfast.work.tools import SecretSource
 
@@ -111,7 +112,8 @@ def _retold(error: BaseException, hide: Hide) -> ToolError:
     words = words_of(error)
     hidden = hide(words)
     told = words if hidden == words else hidden
-    retold = error_of(classify(error), told, asked_by(error))
+    kind = classify(error)
+    retold = tell(error_of(kind, told, asked_by(error)), details_of(error, kind), hide)
     retold.traceback = hide(traceback_of(error))
     return retold
 

@@ -43,6 +43,7 @@ from holdfast.model.values import Json
 from holdfast.work import by_hand
 from holdfast.work.confidence import Hide, in_confidence
 from holdfast.work.failed_attempts import asked_seconds, kept_text
+from holdfast.work.failure_details import details_in
 from holdfast.work.sandbox import CallWanted, Sandbox
 from holdfast.work.tools import CallInfo, PythonTool, Tool, ToolRegistry, ToolSpec, kept, not_kept
 
@@ -357,13 +358,15 @@ def _call_wanted(call: CallWanted, facts: c.ToolFacts | None) -> c.Outcome:
 
 
 def _failure(result: Mapping[str, Any], value: Json) -> Failure:
-    named = value.get("error_class") if isinstance(value, Mapping) else None
+    told = _said_by(value)
+    named = told.get("error_class")
     kind = FailureKind.TRANSIENT
     if isinstance(named, str) and named in set(FailureKind):
         kind = FailureKind(named)
-    asked = asked_seconds(value.get("retry_after")) if isinstance(value, Mapping) else None
+    asked = asked_seconds(told.get("retry_after"))
     said = kept_text(result.get("error") or msg("the work failed without saying why"))
-    return Failure(kind, said, asked)
+    of = details_in(told, kind, said)
+    return Failure(kind, said, asked, of.cause, of.status, of.code, of.field)
 
 
 def _updates(told: Iterable[Mapping[str, Any]], bounded: bool) -> tuple[TaskUpdate, ...]:

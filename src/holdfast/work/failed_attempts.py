@@ -1,9 +1,10 @@
-"""What an attempt raised, as its outcome: kind and message, traceback, and the wait that a service
-asked for.
+"""What an attempt raised, as its outcome: kind and message, traceback, details, and the wait that a
+service asked for.
 
-`work/failures.py` says which kind of failure an exception is. The wait is Retry-After, wherever a
-failure has it: the failure itself (`TransientError(…, retry_after=30)`), the answer that an HTTP
-library's error carries, a result's `retry_after`, a member of a group, or a cause.
+`work/failures.py` says which kind of failure an exception is, `work/failure_details.py` its status,
+code and argument. The wait is Retry-After, wherever a failure has it: the failure itself
+(`TransientError(…, retry_after=30)`), the answer that an HTTP library's error carries, a result's
+`retry_after`, a member of a group, or a cause.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from holdfast.i18n.message import msg
 from holdfast.language.strict import NUL
 from holdfast.model import commands as c
 from holdfast.model.retry import Failure, FailureKind
+from holdfast.work.failure_details import details_of
 from holdfast.work.failures import attribute_of, classify, read, words_of
 
 LONGEST_MESSAGE: Final = 2_000
@@ -57,7 +59,9 @@ def failed(error: BaseException) -> c.Outcome:
     asked, traceback = asked_by(error), sound(traceback_of(error))
     if kind is FailureKind.UNKNOWN:
         return c.Lost(message, asked, traceback)
-    return c.Failed(Failure(kind, message, asked), traceback=traceback)
+    told = details_of(error, kind)
+    failure = Failure(kind, message, asked, None, told.status, told.code, told.field)
+    return c.Failed(failure, traceback=traceback)
 
 
 def kept_text(said: object) -> str:

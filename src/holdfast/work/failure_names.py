@@ -94,3 +94,23 @@ CONNECTING: Final = re.compile(
     "all attempts to connect to "
 )
 """How asyncio, anyio and trio word what `connect` raised, of one address and of several."""
+
+_NAME: Final = r"([A-Za-z_][A-Za-z0-9_.\[\]-]{0,80})"
+_NOUN: Final = "(?:argument|parameter|param|field|property)"
+_NO_NAME: Final = "(?:you|it|he|she|they|there|this|that|these|one|which|what|value|input|request)"
+NAMES_AN_ARGUMENT: Final = (
+    f"was given wrong arguments: {_NAME}: "
+    r"|(?:unknown|unexpected|unrecogni[sz]ed|unsupported|missing|invalid) (?:\w+ ){0,3}?"
+    rf"{_NOUN}s?(?::? ['\"`“]{_NAME}['\"`”]|: {_NAME}(?!\w|:\w))"
+    rf"|{_NOUN} ['\"`“]{_NAME}['\"`”] (?:is|was|must|cannot|has|should|does)\b"
+    rf"|\b{_NAME}['\"`”]? is not an? (?:\w+ )?{_NOUN}\b"
+    f"|(?:缺少|未知|无效|非法)的?(?:必填|必需|必要)?(?:参数|字段)[:：]? ?['\"`“「]?{_NAME}"
+    f"|(?:参数|字段) ?['\"`“「]?{_NAME}['\"`”」]? ?"
+    "(?:不能为空|无效|错误|缺失|不正确|必填|未知|不存在|非法|格式|类型)"
+)
+"""What clearly says which argument it is about."""
+NAMES_AN_INPUT: Final = (
+    rf"(?:^|[:;,] )['\"`“]?(?!{_NO_NAME}\b){_NAME}['\"`”]? "
+    r"(?:is (?:missing|required|invalid|too)|(?:must|cannot|should) be)\b"
+)
+"""What does so in an answer that is about the request's arguments (400, 422)."""

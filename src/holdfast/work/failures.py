@@ -207,11 +207,11 @@ def _explicit(error: BaseException) -> FailureKind | None:
 
 def _answer(error: BaseException) -> FailureKind | None:
     told = _explicit(error) or _grpc(error)
-    status = None if told else _status_given(error)
+    status = None if told else status_given(error)
     return told if status is None else kind_of_status(status)
 
 
-def _status_given(error: BaseException) -> int | None:
+def status_given(error: BaseException) -> int | None:
     """Its status, of an exception that can have been answered at all."""
     if _called(error, TIME_OUT):
         return None
@@ -298,6 +298,12 @@ def _is_no_status(value: object) -> bool:
 
 
 def _grpc(error: BaseException) -> FailureKind | None:
+    names = grpc_names(error)
+    return _GRPC.get(names[0], FailureKind.PERMANENT) if names else None
+
+
+def grpc_names(error: BaseException) -> tuple[Any, ...]:
+    """What gRPC calls the status of a call; nothing for any other exception."""
     if (told := attribute_of(error, "grpc_status_code")) is not None:
         pass
     elif _named(error, {"grpclib": {"GRPCError"}}):
@@ -306,9 +312,8 @@ def _grpc(error: BaseException) -> FailureKind | None:
         code = attribute_of(error, "code")
         told = read(code, None) if callable(code) else None
     else:
-        return None
-    name = getattr(told, "name", "UNKNOWN")
-    return _GRPC.get(name, FailureKind.PERMANENT)
+        return ()
+    return (getattr(told, "name", "UNKNOWN"),)
 
 
 def _named(error: BaseException, names: Mapping[str, set[str]]) -> bool:
@@ -334,7 +339,12 @@ def attribute_of(holder: object, name: str) -> Any:
 
 
 def _below(error: BaseException) -> list[BaseException]:
-    return _reached(error, _wrapped)[1:]
+    return wrapped_by(error)[1:]
+
+
+def wrapped_by(error: BaseException) -> list[BaseException]:
+    """The exception and all that it holds or was raised from; not what was handled meanwhile."""
+    return _reached(error, _wrapped)
 
 
 def _linked(error: BaseException) -> Iterator[object]:

@@ -19,10 +19,10 @@ Texts shown to people name the host, never the headers or the query, which may h
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
@@ -45,13 +45,14 @@ from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Form
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.failed_attempts import asked_in
+from holdfast.work.failure_details import Details, tell
 from holdfast.work.failures import error_of, kind_of_status
+from holdfast.work.http_answers import refusal
 from holdfast.work.http_secrets import secrets_in_address, secrets_in_header
 from holdfast.work.tools import CallInfo, ToolSpec, asked_fields, read_only_by_name
 
 MAX_ANSWER_BYTES: Final = 1_000_000
 DEFAULT_TIMEOUT: Final = 30.0
-_LONGEST_REASON: Final = 300
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _ABSENT: Final = object()
@@ -116,7 +117,7 @@ class HttpTool:
             raise OutcomeUnknown(lost) from None
         if 200 <= status < 300:
             return self._result(content)
-        raise self._failure(status, _reason(content, call.hide), asked)
+        raise self._failure(status, content, asked, call.hide)
 
     async def aclose(self) -> None:
         """Closes the connections that this tool shares with the others of its document."""
@@ -152,7 +153,9 @@ class HttpTool:
         text = msg(
             "{tool}: {host} answered {status} with more than 1 MB", **self._named, status=status
         )
-        return PermanentError(text) if status < 400 else error_of(kind_of_status(status), text)
+        if status < 400:
+            return PermanentError(text)
+        return tell(error_of(kind_of_status(status), text), Details(status))
 
     def _result(self, content: bytes) -> Json:
         if not content.strip():
@@ -172,14 +175,17 @@ class HttpTool:
                 msg("{tool}: {host} answered something that is not JSON", **self._named)
             ) from None
 
-    def _failure(self, status: int, reason: str, asked: float | None) -> ToolError:
+    def _failure(
+        self, status: int, content: bytes, asked: float | None, hide: Callable[[str], str]
+    ) -> ToolError:
+        reason, details = refusal(status, content, hide, partial(_argument, self._body))
         text = msg(
             "{tool}: {host} answered {status}: {reason}",
             **self._named,
             status=status,
             reason=reason,
         )
-        return error_of(kind_of_status(status), text, asked)
+        return tell(error_of(kind_of_status(status), text, asked), details, hide)
 
     @property
     def _named(self) -> dict[str, str]:
@@ -212,28 +218,23 @@ def _placeholders(template: Json) -> set[str]:
     return set()
 
 
+def _argument(template: Json, name: str) -> str:
+    """The argument of the tool that stands where the service's error points to."""
+    place, *rest = [template, *name.split(".")]
+    while rest and isinstance(place, dict) and rest[0] in place:
+        place, rest = place[rest[0]], rest[1:]
+    found = _PLACEHOLDER.fullmatch(place) if isinstance(place, str) else None
+    if found is None:
+        return name
+    return ".".join(rest if found[1] == "args" else (found[1], *rest)) or name
+
+
 def _header_safe(key: str) -> str:
     return key if key.isascii() and key.isprintable() else quote(key, safe=":")
 
 
 def _query(args: JsonObject) -> dict[str, str]:
     return {k: v if isinstance(v, str) else canonical_json(v) for k, v in args.items()}
-
-
-def _reason(content: bytes, hide: Callable[[str], str]) -> str:
-    """The service's own words, shortened; a secret that was cut would not be recognised."""
-    text = content.decode("utf-8", "replace").strip()
-    try:
-        answer = load_json(text)
-    except (ValueError, RecursionError, InvalidValue):
-        answer = None
-    if isinstance(answer, dict):
-        told = next((answer[k] for k in ("error", "detail", "message") if answer.get(k)), text)
-        text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
-    text = hide(text)
-    return (text[:_LONGEST_REASON] + "…" if len(text) > _LONGEST_REASON else text) or msg(
-        "no reason"
-    )
 
 
 def load_http_tools(
@@ -260,7 +261,7 @@ def load_http_tools(
 
 FIELDS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("name", "description", "endpoint", "method", "envelope", "version"), str),
-    **dict.fromkeys(("headers", "parameters"), dict),
+    **dict.fromkeys(("headers", "parameters", "returns"), dict),
     **dict.fromkeys(("idempotent", "read_only"), bool),
     "body": Json,
     "approval": ApprovalRule,
@@ -309,7 +310,20 @@ class _Entry:
             timeout=self.timeout(),
             version=version,
             fields=self.fields(parameters),
+            returns=self.returns(),
         )
+
+    def returns(self) -> dict[str, Any] | None:
+        """A schema of what it answers with, where its author gave one."""
+        if self.declared.get("returns") is None:
+            return None
+        schema = self.take("returns", {}, "a schema")
+        try:
+            plain: dict[str, Any] = strict_json(schema)
+        except InvalidValue as error:
+            self.wrong("returns", str(error))
+            return None
+        return plain
 
     def fields(self, parameters: dict[str, Any]) -> Form:
         try:

@@ -32,6 +32,7 @@ def _declaration() -> Schema:
         "envelope": {"enum": ["tool", None]},
         "headers": either({"type": "object", "additionalProperties": text}, nothing),
         "parameters": either(_PARAMETERS, nothing),
+        "returns": either({"type": "object"}, nothing),
         "timeout": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 86400},
     }
     shapes = {name: special.get(name) or STRICT.of(kind) for name, kind in FIELDS.items()}

@@ -49,8 +49,8 @@ _READ_ONLY_PREFIXES: Final = ("query_", "check_")
 class ToolSpec:
     """What the engine knows of a tool; `timeout` in seconds is kept by the caller.
 
-    `fields` is how people are asked for its arguments. They are no part of `version`: consent is
-    to what runs, and that is the same under another label.
+    `fields` is how people are asked for its arguments, `returns` a schema of its results. They are
+    no part of `version`: consent is to what runs, and that is the same under another label.
     """
 
     name: str
@@ -62,6 +62,7 @@ class ToolSpec:
     timeout: float | None = None
     version: str = ""
     fields: Form = Form()
+    returns: JsonObject | None = None
 
 
 @record
@@ -136,6 +137,7 @@ class PythonTool:
         read_only: bool | None = None,
         version: str = "",
         fields: object = None,
+        returns: JsonObject | None = None,
     ) -> PythonTool:
         """Schema from the signature, description from the docstring.
 
@@ -158,6 +160,7 @@ class PythonTool:
             timeout=timeout,
             version=_version(fn, signature.schema, version),
             fields=_declared_fields(name, fields, signature.schema),
+            returns=None if returns is None else strict_json(returns),
         )
         validate = signature.adapter.validator.validate_python
         return cls(
