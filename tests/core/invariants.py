@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.tables import ACTIVE_STEPS, StepStatus
-from holdfast.model.interaction import InteractionStatus
+from holdfast.model.interaction import REPAIR, InteractionStatus
 from holdfast.model.plan import PlanInstanceStatus as Status
 from holdfast.model.plan import TaskStatus
+from holdfast.model.repair import CaseStatus
 
 OPEN = (Status.RUNNING, Status.PAUSE, Status.CONTINUE)
 ENDED = (Status.DONE, Status.CANCELLED)
@@ -27,6 +28,8 @@ def check_decision(state: PlanState) -> None:
         timed = f"wait:{step_id}" in state.timers
         assert waiting == ((step.question_id is not None) != timed)
         assert (step.calling is None) or step.status in (StepStatus.RUNNING, *_ASKABLE)
+    asked = [one for one in state.open_questions if state.questions[one].purpose == REPAIR]
+    assert len(asked) == len(list(state.repair.in_status(CaseStatus.PROPOSED)))
     if state.status in OPEN:
         assert state.active > 0, "nothing is left to do, and nobody was told"
     if state.status is Status.CANCELLING:
@@ -52,6 +55,16 @@ def _check_counts(state: PlanState) -> None:
     assert len(state.failed) == len(failed)
 
 
+def _check_cases(state: PlanState, opened: set[str]) -> None:
+    """Each proposal is asked about once; a patched run keeps the plan that it began with."""
+    about = [state.questions[one] for one in opened if state.questions[one].purpose == REPAIR]
+    proposed = [one for one in state.repair.in_status(CaseStatus.PROPOSED) if one.proposal]
+    asked = sorted(str(one.request.context["case_id"]) for one in about)
+    assert set(asked) <= {one.case_id for one in proposed}
+    assert len(set(asked)) == len(asked)
+    assert (state.origin is None) == (not state.repair.patches)
+
+
 def _check_questions(state: PlanState) -> None:
     opened = {
         question_id
@@ -59,12 +72,14 @@ def _check_questions(state: PlanState) -> None:
         if question.status is InteractionStatus.OPEN
     }
     assert set(state.open_questions) == opened
-    for question_id in opened:
+    _check_cases(state, opened)
+    of_steps = {one for one in opened if state.questions[one].purpose != REPAIR}
+    for question_id in of_steps:
         step = state.steps[state.questions[question_id].step_id]
         assert step.status is StepStatus.WAITING
         assert step.question_id == question_id
     asked = {step.question_id for step in state.steps.values()} - {None}
-    assert asked == opened
+    assert asked == of_steps
 
 
 def _check_timers(state: PlanState) -> None:

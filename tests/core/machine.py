@@ -18,7 +18,7 @@ from random_plans import TOOLS
 from holdfast.core.decider import Decision
 from holdfast.core.plan.builder import updates_for
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.plan.decide import blank, decide, replay
+from holdfast.core.plan.decide import blank, decide, goes_on_by_itself, replay
 from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.core.run.steps import succeeded
 from holdfast.core.run.tables import StepStatus
@@ -30,7 +30,8 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.plan import PlanInstanceStatus, ToolAction
-from holdfast.model.retry import Advice, Failure, FailureKind, Retry
+from holdfast.model.repair import Diagnosis, Look, Thought
+from holdfast.model.retry import Advice, Cause, Failure, FailureKind, Retry
 from holdfast.model.values import Json
 
 Worked: TypeAlias = f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude
@@ -56,6 +57,7 @@ class Machine:
     flying: dict[tuple[str, int], Worked] = field(default_factory=dict)
     past: list[Worked] = field(default_factory=list)
     consultations: list[f.ConsultPlanner] = field(default_factory=list)
+    diagnoses: list[f.Diagnose] = field(default_factory=list)
     children: dict[str, Child] = field(default_factory=dict)
     wanted_by: dict[str, str] | None = None
 
@@ -118,6 +120,8 @@ class Machine:
                 self.children[child_id] = Child(work.step_id, work.firing)
             case f.ConsultPlanner():
                 self.consultations.append(effect)
+            case f.Diagnose():
+                self.diagnoses.append(effect)
             case f.ResumeChild(child_id=child_id):
                 if self.children[child_id].status == "error":
                     self.children[child_id].status = "resumed"
@@ -137,16 +141,17 @@ class Machine:
         """The process dies with whatever it had in hand; a new owner recovers the run."""
         self.flying.clear()
         self.consultations.clear()
+        self.diagnoses.clear()
         self.reload()
         self.submit(c.Recover())
 
     def ready(self) -> list[str]:
         """The ready listeners, the most urgent first."""
         ids = [one for one, step in self.state.steps.items() if step.status is StepStatus.READY]
-        return sorted(ids, key=lambda one: (self.plan.listener(one).listener.priority, one))
+        return sorted(ids, key=lambda one: (self.state.plan.listener(one).listener.priority, one))
 
     def start(self, listener_id: str) -> Decision:
-        action = self.plan.listener(listener_id).action
+        action = self.state.plan.listener(listener_id).action
         tool = self.tools.get(action.tool) if isinstance(action, ToolAction) else None
         return self.submit(c.StartStep(listener_id, tool))
 
@@ -169,6 +174,13 @@ class Machine:
         advice = Retry(advised, 0) if isinstance(advised, int) else advised
         return self.submit(c.Advise(asked.listener_id, asked.firing, advice))
 
+    def diagnose(self, found: Look | Thought | None = None) -> Decision:
+        """What is made of a case, which is nothing unless a test says so."""
+        asked = self.diagnoses.pop(0)
+        unknown = Diagnosis(Cause.UNKNOWN, "it is not known")
+        found = found or (Thought() if asked.number else Look(unknown))
+        return self.submit(c.ReportDiagnosis(asked.case_id, asked.number, found))
+
     def hear(self, child_id: str, status: str, result: Json = None, **more: Any) -> Decision:
         child = self.children[child_id]
         child.seq += 1
@@ -183,7 +195,7 @@ class Machine:
             return c.CallReturned(effect.index, result)
         if isinstance(effect, f.Conclude):
             result = effect.result
-        listener = self.plan.listener(effect.work.step_id)
+        listener = self.state.plan.listener(effect.work.step_id)
         success = succeeded(result)
         try:
             updates = updates_for(listener, success, result, TaskFacts(self.state.tasks))
@@ -210,12 +222,28 @@ class Machine:
                 return self.state
         raise AssertionError("the run goes on and on")
 
+    def settle_with(self, outcome: c.Outcome) -> PlanState:
+        """Carry everything out with the same outcome, until a person is needed."""
+        while self.start_ready() or self.flying or self.consultations:
+            for effect in list(self.flying.values()):
+                self.report(effect, outcome)
+            while self.consultations:
+                self.consult(0)
+        return self.state
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a new owner of the run would have something to do."""
+        return goes_on_by_itself(self.state)
+
     def _round(self) -> Iterator[bool]:
         yield self.start_ready()
         for effect in list(self.flying.values()):
             yield bool(self.report(effect, self.outcome(effect, {"x": 1})).events)
         while self.consultations:
             yield bool(self.consult(1).events)
+        while self.diagnoses:
+            yield bool(self.diagnose().events)
         for child_id, child in list(self.children.items()):
             if child.status in _NEXT_WORD:
                 yield bool(self.hear(child_id, _NEXT_WORD[child.status], {"x": 1}).events)

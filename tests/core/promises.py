@@ -13,8 +13,9 @@ from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.commands import ToolFacts
-from holdfast.model.interaction import InteractionAction
+from holdfast.model.interaction import REPAIR, InteractionAction
 from holdfast.model.plan import PlanInstanceStatus, ToolAction
+from holdfast.model.repair import CaseStatus
 from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json
 
@@ -98,6 +99,8 @@ class Auditor:
     ) -> None:
         """A person told what a lost function call had returned."""
         listener_id = state.questions[event.question_id].step_id
+        if listener_id not in before.steps:
+            return
         if event.option_id == "happened" and before.steps[listener_id].calling is not None:
             self.returned.setdefault(listener_id, []).append(event.values["result"])
 
@@ -106,6 +109,8 @@ class Auditor:
 
     def _read_answer(self, state: PlanState, event: e.QuestionAnswered) -> None:
         question = state.questions[event.question_id]
+        if question.purpose == REPAIR:
+            return
         assert question.deadline is None or state.updated_at < question.deadline, "too late"
         place = (question.step_id, question.firing)
         options = {one.option_id: one.action for one in question.request.options}
@@ -123,6 +128,10 @@ class Auditor:
                 step = state.steps[effect.listener_id]
                 assert step.status is StepStatus.CONSULTING
                 assert step.firing == effect.firing
+            case f.Diagnose(case_id=case_id, number=number):
+                case = state.repair.cases[case_id]
+                assert case.busy
+                assert number == (case.number if case.status is CaseStatus.THINKING else 0)
             case f.ResumeChild() | f.CancelChild():
                 return
             case _:

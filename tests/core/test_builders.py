@@ -22,7 +22,7 @@ from holdfast.core.conversation.builder import REDUCERS as CONVERSATION_FOLDS
 from holdfast.core.conversation.decide import ConversationDecider
 from holdfast.core.decider import Decider
 from holdfast.core.plan import decide as plan
-from holdfast.core.plan.reducers import REDUCERS as PLAN_FOLDS
+from holdfast.core.plan.builder import REDUCERS as PLAN_FOLDS
 from holdfast.journal.snapshots import dump_state
 from holdfast.model import commands as c
 from holdfast.model.agent_events import ReactEvent

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from invariants import ENDED
 from machine import Machine, Worked
+from random_patches import repair
 from random_plans import MAIN, random_plan
 
 from holdfast.errors import CallerError
@@ -143,8 +144,8 @@ def tick(machine: Machine, dice: Dice) -> None:
 
 def person(machine: Machine, dice: Dice) -> None:
     """Whatever a person may do to a run, allowed or not."""
-    listener = dice.pick((*machine.plan.listeners, "L404"))
-    task = dice.pick((*sorted(machine.plan.task_ids), "404"))
+    listener = dice.pick((*machine.state.plan.listeners, "L404"))
+    task = dice.pick((*sorted(machine.state.plan.task_ids), "404"))
     context: dict[str, Json] = dice.pick(({"x": 1}, {}, {"error_info": "?", "name": "Will"}))
     by = "Will Zhang"
     commands: tuple[c.Command, ...] = (
@@ -197,6 +198,8 @@ MOVES: tuple[Callable[[Machine, Dice], None], ...] = (
     work,
     cancel,
     upgrade,
+    repair,
+    repair,
 )
 
 

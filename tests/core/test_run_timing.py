@@ -127,7 +127,7 @@ class TestAllTogether:
         assert run.at(120) == ["now for manager"]
         assert run.at(180) == ["reminded 2"]
         assert list(run.state.timers) == [f"question:{run.question.request.request_id}"]
-        assert run.at(HOUR) == ["QuestionExpired", "ListenerFailed", "PlannerGaveUp"]
+        assert run.at(HOUR) == ["QuestionExpired", "ListenerFailed", "PlannerGaveUp", "CaseOpened"]
 
     def test_a_leap_ahead_rings_each_once_in_the_order_of_time(self) -> None:
         run = Waiting(**self.everything)
@@ -137,6 +137,7 @@ class TestAllTogether:
             "QuestionExpired",
             "ListenerFailed",
             "PlannerGaveUp",
+            "CaseOpened",
         ]
         assert run.at(2 * HOUR) == []
 

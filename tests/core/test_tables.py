@@ -28,7 +28,9 @@ from holdfast.errors import CallerError, IllegalTransition, NotAllowed
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionStatus
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
-from holdfast.model.retry import Retry
+from holdfast.model.repair import Diagnosis, Look, PlanPatch, Proposal
+from holdfast.model.repair import Verdict as Judged
+from holdfast.model.retry import Cause, Retry
 
 PLAN = (
     on("L001", "001 Running", CALL, "002"),
@@ -93,6 +95,9 @@ SAMPLES: dict[type, c.Command] = {
         c.StartStep("L001"),
         c.ReportOutcome("L001", 1, 2, c.Succeeded({"x": 1})),
         c.Advise("L001", 1, Retry(3)),
+        c.ReportDiagnosis("case_1", 0, Look(Diagnosis(Cause.UNKNOWN, "it is not known"))),
+        c.ProposePatch(Proposal(PlanPatch("p1", "another base", ()), Judged("")), WILL),
+        c.ReviewProposal("case_1", {}),
         c.Answer("asked by nobody", WILL),
         c.KeepDraft("asked by nobody", WILL),
         c.Resume(WILL),

@@ -152,6 +152,9 @@ class Decider(DecisionBuilder[S, E], ABC):
         """Whether a step that was in flight at a crash is judged anew before it goes on."""
         return True
 
+    def recovered(self) -> None:
+        """What else a machine does where the process of its run went down."""
+
     @staticmethod
     @abstractmethod
     def goes_on_by_itself(state: Any) -> bool:
@@ -269,6 +272,8 @@ def _recover(builder: AnyDecider, command: c.Recover) -> Effects:
     for step_id in in_flight(builder):
         if cancelling or not repeatable(builder.step(step_id)):
             builder.ask_unknown(step_id, WENT_DOWN)
+    if not cancelling:
+        builder.recovered()
     if count >= MAX_RECOVERIES and not cancelling:
         builder.quarantine(quarantined(count), in_flight(builder))
     return builder.effects_in_flight(builder.state)

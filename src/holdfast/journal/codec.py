@@ -92,7 +92,10 @@ class _Encoders(dict[type[Any], tuple[str, Callable[..., bytes]]]):
 
 _ENCODERS = _Encoders()
 
-_TEXTS = ("error", "failure", "message", "reason", "request", "skipped", "why")
+_TEXTS = (
+    *("complaint", "diagnosis", "error", "failure", "meanwhile", "message", "proposal", "reason"),
+    *("request", "skipped", "why"),
+)
 """Where events have messages, and in the moves that such events make."""
 
 

@@ -17,19 +17,22 @@ from rpds import HashTrieSet, List
 
 from holdfast.core.conversation import schedule
 from holdfast.core.conversation.state import ConversationState, Turn
-from holdfast.core.plan.state import TaskState
+from holdfast.core.plan.case_reducers import with_patches
+from holdfast.core.plan.state import PlanState, TaskState
+from holdfast.core.repair.state import NO_REPAIRS, CaseState, Repairs
 from holdfast.core.run.state import QuestionState, RunState, StepState
 from holdfast.i18n.journaled import dump_messages, place_messages
 from holdfast.model.agent_events import Call
 from holdfast.model.approval import ApprovalRule, Grant
 from holdfast.model.conversation import EngineState, SubTask
+from holdfast.model.events import PlanPatched
 from holdfast.model.message import Message, ModelSaid, ToolReturned, Usage, UserSaid
 from holdfast.model.plan import TaskStatus
 from holdfast.model.record import adapter
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 
-SCHEMA = 14
+SCHEMA = 15
 
 S = TypeVar("S", bound=RunState)
 
@@ -87,6 +90,26 @@ def _load_task(value: list[Any]) -> TaskState:
     return TaskState(TaskStatus(status), context, List(entries))
 
 
+def _dump_repairs(repairs: Repairs) -> dict[str, Any]:
+    if repairs == NO_REPAIRS:
+        return {}
+    return {
+        "cases": _CASES[0](repairs.cases),
+        "patches": _PATCHES[0](repairs.patches),
+        "requests": repairs.requests,
+        "tokens": repairs.tokens,
+    }
+
+
+def _load_repairs(body: dict[str, Any]) -> Repairs:
+    if not body:
+        return NO_REPAIRS
+    read = {"cases": _CASES[1](body["cases"]), "patches": _PATCHES[1](body["patches"])}
+    return Repairs(**{**body, **read})
+
+
+_CASES, _PATCHES = _mapped(CaseState), _adapted(tuple[PlanPatched, ...])
+
 _FORMS: Mapping[str, Form] = {
     "status": (str, RunStatus),
     "parent": _adapted(Parent | None),
@@ -106,6 +129,7 @@ _FORMS: Mapping[str, Form] = {
     "asides": (list, tuple),
     "usage": _adapted(Usage),
     "grants": _mapped(Grant),
+    "repair": (_dump_repairs, _load_repairs),
 }
 
 _CONVERSATION_FORMS: Mapping[str, Form] = {
@@ -124,11 +148,11 @@ _CONVERSATION_FORMS: Mapping[str, Form] = {
     "filling": (dict, Map),
 }
 
-_PINNED = frozenset({"plan", "definition"})
+_PINNED = frozenset({"plan", "definition", "origin"})
 """What a run is pinned to is stored by content, not in its snapshots."""
 
 _MADE = "made"
-_TEXTS = frozenset({"error", "failure", "questions", "steps", "tasks"})
+_TEXTS = frozenset({"error", "failure", "questions", "repair", "steps", "tasks"})
 """Where states have messages; how they were made stands beside the state."""
 
 _LEFT_OUT = _PINNED | {"readied"}
@@ -153,7 +177,8 @@ def load_state(payload: str, blank: S) -> S:
     forms = _forms_of(blank)
     pinned = {name: getattr(blank, name) for name in _PINNED if hasattr(blank, name)}
     read = {name: _read(forms, name, value) for name, value in body.items()}
-    return type(blank)(**place_messages(read, found), **pinned)
+    state = type(blank)(**place_messages(read, found), **pinned)
+    return with_patches(state) if isinstance(state, PlanState) else state
 
 
 def _forms_of(state: RunState) -> Mapping[str, Form]:

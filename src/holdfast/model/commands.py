@@ -14,10 +14,12 @@ from holdfast.model.approval import ApprovalRule
 from holdfast.model.approval import ToolFacts as ToolFacts
 from holdfast.model.conversation import AfterFailure, SubTask
 from holdfast.model.events import TaskUpdate
+from holdfast.model.fork import Fork
 from holdfast.model.form import Form
 from holdfast.model.interaction import InteractionRequest, Resolution, Waiting
 from holdfast.model.message import ModelReply
 from holdfast.model.record import record
+from holdfast.model.repair import Look, Mend, Proposal, Thought
 from holdfast.model.retry import Advice, Failure
 from holdfast.model.run import Parent
 from holdfast.model.values import Json, JsonObject
@@ -47,6 +49,14 @@ class StartRun:
     parent: Parent | None = None
     by: str = ""
     authors: tuple[str, ...] = ()
+
+
+@record
+class StartFork:
+    """Go on, as a new run, from where another one once stood."""
+
+    fork: Fork
+    by: str = ""
 
 
 @record
@@ -304,16 +314,46 @@ class ReportOutcome:
 
 @record
 class Advise:
-    """The planner's advice on a failed listener."""
+    """The planner's advice on a failed listener, with what is known of the failure where the run
+    is to wait for a person."""
 
     listener_id: str
     firing: int
-    advice: Advice
+    advice: Advice | Mend
+    look: Look | None = None
+
+
+@record
+class ReportDiagnosis:
+    """What rules and lessons made of a case (`number` 0), or a model at its request."""
+
+    case_id: str
+    number: int
+    found: Look | Thought
+
+
+@record
+class ProposePatch:
+    """A person's own patch; `listener_id` is the failed one that it is for, if it is for one."""
+
+    proposal: Proposal
+    by: str
+    listener_id: str = ""
+
+
+@record
+class ReviewProposal:
+    """The tools that a proposal names have other versions by now: it is withdrawn and looked at
+    anew. `versions` are those of today."""
+
+    case_id: str
+    versions: Mapping[str, str]
 
 
 @record
 class Answer:
-    """`resolution` is what the handler of a CUSTOM option made of the answer."""
+    """`resolution` is what the handler of a CUSTOM option made of the answer, `versions` are those
+    of the tools that a repair names."""
 
     question_id: str
     by: str
@@ -321,6 +361,7 @@ class Answer:
     data: Mapping[str, Json] = field(default_factory=dict)
     feedback: str | None = None
     resolution: Resolution | None = None
+    versions: Mapping[str, str] | None = None
 
 
 @record
@@ -405,7 +446,18 @@ RunCommand: TypeAlias = (
 """What every machine takes."""
 
 PlanCommand: TypeAlias = (
-    RunCommand | StartRun | Advise | Resume | Skip | MarkDone | EditContext | RerunFrom
+    RunCommand
+    | StartRun
+    | StartFork
+    | Advise
+    | ReportDiagnosis
+    | ProposePatch
+    | ReviewProposal
+    | Resume
+    | Skip
+    | MarkDone
+    | EditContext
+    | RerunFrom
 )
 
 ReactCommand: TypeAlias = (

@@ -193,6 +193,15 @@ class ConsultPlanner:
 
 
 @record
+class Diagnose:
+    """Look at a case by rules and lessons (`number` 0), or ask a model about it."""
+
+    run_id: str
+    case_id: str
+    number: int
+
+
+@record
 class ResumeChild:
     child_id: str
     by: str
@@ -220,6 +229,7 @@ Effect: TypeAlias = (
     | StartChild
     | StartAgent
     | ConsultPlanner
+    | Diagnose
     | ResumeChild
     | CancelChild
 )

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeAlias
 
+from holdfast.model.fork import Fork
 from holdfast.model.interaction import InteractionAction, InteractionRequest, Waiting
 from holdfast.model.message import Usage
 from holdfast.model.plan import TaskStatus
@@ -63,6 +64,16 @@ class RunStarted:
     moves: tuple[Move, ...] = ()
     fired: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
+
+
+@record
+class RunForked:
+    """A new run goes on from where another one once stood. What was done there counts as done."""
+
+    fork: Fork
+    digest: str
+    root_id: str
+    by: str = ""
 
 
 @record
@@ -211,7 +222,7 @@ class FunctionReturned:
 
 @record
 class QuestionOpened:
-    """`purpose` says what the answer is for: missing, human, approval or unknown.
+    """`purpose` says what the answer is for: missing, human, approval, unknown, secret or repair.
 
     `args` and `consent` are what an approval would consent to. Under four eyes `wanted_by` says
     who wants the call, and how they said so: another person approves it.
@@ -384,23 +395,29 @@ class CaseDiagnosed:
 
 
 @record
-class ThinkingStarted:
-    """A model is asked, for the `number`th time about this case; on disk before the request is."""
+class DiagnosisRequested:
+    """A model is asked, for the `number`th time about this case; on disk before the request is.
+
+    `complaint` is what was wrong with the last reply, `meanwhile` what is proposed if none helps.
+    """
 
     case_id: str
     number: int
     complaint: str = ""
+    meanwhile: Proposal | None = None
 
 
 @record
-class ThinkingEnded:
-    """A diagnosis, or the `reason` why there is none."""
+class DiagnosisReceived:
+    """A diagnosis, or the `reason` why there is none. `lost`: the process went down meanwhile, and
+    the case is looked at anew."""
 
     case_id: str
     number: int
     diagnosis: Diagnosis | None = None
     reason: str = ""
     usage: Usage = Usage()
+    lost: bool = False
 
 
 @record
@@ -445,8 +462,13 @@ class RepairProven:
 
 @record
 class RepairDisproven:
+    """The listener failed for good in spite of the patch; the case is about that failure now."""
+
     case_id: str
     patch_id: str
+    listener_id: str
+    firing: int
+    failure: Failure | None = None
     reason: str = ""
 
 
@@ -520,6 +542,7 @@ RunEvent: TypeAlias = (
 PlanEvent: TypeAlias = (
     RunEvent
     | RunStarted
+    | RunForked
     | ListenerStarted
     | ListenerSucceeded
     | ListenerFailed
@@ -538,8 +561,8 @@ PlanEvent: TypeAlias = (
     | ListenersReset
     | CaseOpened
     | CaseDiagnosed
-    | ThinkingStarted
-    | ThinkingEnded
+    | DiagnosisRequested
+    | DiagnosisReceived
     | PatchProposed
     | PatchRefused
     | PlanPatched

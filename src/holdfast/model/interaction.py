@@ -30,6 +30,12 @@ class InteractionAction(TextEnum):
     CUSTOM = "CUSTOM"
 
 
+REPAIR: Final = "repair"
+"""The purpose of a question whose answer may change the run's plan."""
+
+SECRET: Final = "secret"
+"""The purpose of a question for secrets that were entered for the run of which this is a fork."""
+
 RUN_AGAIN: Final = "run_again"
 """The option by which a person has a call made again whose outcome is unknown."""
 

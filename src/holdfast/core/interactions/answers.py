@@ -40,7 +40,7 @@ from holdfast.model.interaction import (
     InteractionStatus,
 )
 from holdfast.model.record import record
-from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.retry import Cause, Failure, FailureKind
 from holdfast.model.values import Json
 
 _OPEN: Final = InteractionStatus.OPEN
@@ -82,6 +82,7 @@ class Answered:
     by: str
     reason: str
     values: Mapping[str, Json]
+    versions: Mapping[str, str] | None = None
 
 
 def take(builder: AnyBuilder, command: Answer) -> Answered | None:
@@ -91,7 +92,8 @@ def take(builder: AnyBuilder, command: Answer) -> Answered | None:
     if judged is None:
         return None
     builder.emit(judged.event)
-    return Answered(question, judged.action, command.by, judged.reason, judged.event.values)
+    values, versions = judged.event.values, command.versions
+    return Answered(question, judged.action, command.by, judged.reason, values, versions)
 
 
 def expired(builder: AnyBuilder, question_id: str) -> Answered:
@@ -113,7 +115,8 @@ def failure_of(answer: Answered) -> Failure:
     if answer.action is None:
         return Failure(FailureKind.MISSING, reason)
     text = msg("rejected by {by}: {reason}", by=by, reason=reason) if reason else ""
-    return Failure(FailureKind.FORBIDDEN, text or msg("rejected by {by}", by=by))
+    said = text or msg("rejected by {by}", by=by)
+    return Failure(FailureKind.FORBIDDEN, said, cause=Cause.REFUSED)
 
 
 def find(state: RunState, question_id: str) -> QuestionState:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from holdfast.core.plan.case_reducers import CASE_REDUCERS
 from holdfast.core.plan.compiled import INPUTS, CompiledListener, CompiledPlan
-from holdfast.core.plan.reducers import REDUCERS, moved
+from holdfast.core.plan.reducers import LISTENER_REDUCERS, moved
 from holdfast.core.plan.state import NEW_TASK, PlanState, TaskFacts
 from holdfast.core.plan.tables import SETTABLE
-from holdfast.core.run.builder import DecisionBuilder
+from holdfast.core.run.builder import DecisionBuilder, Reducer
 from holdfast.core.run.state import successor
 from holdfast.core.run.steps import succeeded
 from holdfast.errors import OutputRefused, TemplateError
@@ -27,6 +28,9 @@ from holdfast.model.values import Json
 
 _CANCELLING: Final = PlanInstanceStatus.CANCELLING
 _move: Final = constructor(Move)
+
+REDUCERS: Final[Mapping[type, Reducer]] = {**LISTENER_REDUCERS, **CASE_REDUCERS}
+"""What each event does to a plan's state: nothing else changes it."""
 
 
 class Builder(DecisionBuilder[PlanState, PlanEvent]):

@@ -9,7 +9,6 @@ agent `hr` where that takes part. They run like every other listener.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping, Sequence
 
 from holdfast.errors import NotFound
@@ -17,7 +16,7 @@ from holdfast.forms.lost_results import lost_result_form
 from holdfast.i18n.message import msg
 from holdfast.language.conditions import Condition, parse
 from holdfast.language.moments import next_time, read_duration, read_moment
-from holdfast.language.templates import Template, compile_template
+from holdfast.language.templates import Template, compile_template, literally
 from holdfast.model.events import Move
 from holdfast.model.form import Form
 from holdfast.model.plan import (
@@ -186,6 +185,13 @@ class CompiledPlan:
         self.watching = self._watching()
         """By a status, and by the task that gets it, the listeners that this may fire."""
 
+    def __eq__(self, other: object) -> bool:
+        """A plan's digest is its name."""
+        return isinstance(other, CompiledPlan) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
     def _compiled(self) -> Mapping[str, CompiledListener]:
         compiled = {one.listener_id: CompiledListener(one) for one in self.plan.listeners}
         if self.plan.inputs.fields:
@@ -268,11 +274,11 @@ def _agent_check(listener_id: str, agent_id: str, plan: Plan) -> Listener:
     """It begins anew and remembers nothing, so it is told what its part began with and led to."""
     concerned = _concerned(agent_id, plan)
     known = [
-        f"- {_literally(f'{task.task_id} {task.name}')}: {{{task.task_id}.context}}"
+        f"- {literally(f'{task.task_id} {task.name}')}: {{{task.task_id}.context}}"
         for task in plan.tasks
         if task.task_id in concerned
     ]
-    name = _literally(repr(plan.name))
+    name = literally(repr(plan.name))
     words = f"Everything for {name} is said to be done. Check the outcome of your part."
     return Listener(
         listener_id=listener_id,
@@ -290,8 +296,3 @@ def _concerned(agent_id: str, plan: Plan) -> frozenset[str]:
             found.update(one.trigger_task_id)
             found.update([one.success_output.task_id] if one.success_output else [])
     return frozenset(found)
-
-
-def _literally(text: str) -> str:
-    """The text as a template that renders to it: its braces are no placeholders."""
-    return re.sub(r"(\\*)\{", r"\1\1\\{", text)

@@ -18,11 +18,12 @@ from holdfast.core.decider import (
     resumed_children,
     under_way,
 )
-from holdfast.core.plan import interventions, planner, questions, steps
+from holdfast.core.plan import advice, cases, interventions, planner, questions, steps
 from holdfast.core.plan.builder import Builder
 from holdfast.core.plan.compiled import INPUTS, CompiledPlan
 from holdfast.core.plan.state import PlanState
 from holdfast.core.plan.tables import COMMANDS
+from holdfast.core.repair.state import NO_REPAIRS, CaseState
 from holdfast.core.run.state import EMPTY, StepState, asks
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer
@@ -43,6 +44,7 @@ from holdfast.model.plan import (
     WaitAction,
 )
 from holdfast.model.record import constructor
+from holdfast.model.repair import CaseStatus
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
@@ -120,7 +122,10 @@ DECISIONS: Final[Decisions] = {
     c.StartRun: _start_run,
     c.StartStep: steps.start,
     c.ReportOutcome: steps.report,
-    c.Advise: planner.advise,
+    c.Advise: advice.advise,
+    c.ReportDiagnosis: cases.report,
+    c.ProposePatch: cases.propose_patch,
+    c.ReviewProposal: cases.review,
     c.Resume: planner.resume,
     c.Skip: interventions.skip,
     c.MarkDone: interventions.mark_done,
@@ -136,6 +141,8 @@ def goes_on_by_itself(state: PlanState) -> bool:
         return False
     if status is _CANCELLING:
         return state.in_flight > 0
+    if state.repair is not NO_REPAIRS and any(state.repair.busy()):
+        return True
     if status is _ERROR or (state.plan.holds and asks(state)):
         return under_way(state)
     return state.active > state.resting
@@ -167,7 +174,22 @@ def _cancelled(state: PlanState, event: e.CancelRequested) -> Iterable[f.Effect]
     return _abandoned(state, sorted(state.steps), event.by, event.reason)
 
 
+def _looks(
+    state: PlanState, event: e.CaseOpened | e.RepairDisproven | e.DiagnosisRequested
+) -> Iterable[f.Effect]:
+    case = state.repair.cases[event.case_id]
+    return (_diagnosis(state, case),) if case.busy else ()
+
+
+def _diagnosis(state: PlanState, case: CaseState) -> f.Diagnose:
+    number = case.number if case.status is CaseStatus.THINKING else 0
+    return f.Diagnose(state.run_id, case.case_id, number)
+
+
 EFFECTS: Final[Following] = {
+    e.CaseOpened: _looks,
+    e.RepairDisproven: _looks,
+    e.DiagnosisRequested: _looks,
     e.ListenerStarted: _started,
     e.FunctionCalled: _started,
     e.FunctionReturned: _started,
@@ -234,7 +256,10 @@ def _work_or_advice(state: PlanState, listener_id: str, step: StepState) -> f.Ef
 
 
 def effects_in_flight(state: PlanState) -> tuple[f.Effect, ...]:
-    return decider.effects_in_flight(state, _work_or_advice)
+    found = decider.effects_in_flight(state, _work_or_advice)
+    if state.status in _OVER or state.status is _CANCELLING:
+        return found
+    return (*found, *(_diagnosis(state, case) for case in state.repair.busy()))
 
 
 class PlanDecider(Builder, Decider[PlanState, e.PlanEvent]):
@@ -245,7 +270,8 @@ class PlanDecider(Builder, Decider[PlanState, e.PlanEvent]):
     ask_unknown = questions.ask_unknown
     child_heard = _child_heard
     settle = planner.settle
-    quarantine = planner.give_up
+    quarantine = planner.quarantine
+    recovered = cases.recovered
     restarts = steps.restarts
     goes_on_by_itself = staticmethod(goes_on_by_itself)
     effects_in_flight = staticmethod(effects_in_flight)

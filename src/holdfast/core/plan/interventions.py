@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
+from holdfast.core.plan import cases
 from holdfast.core.plan.builder import Builder
 from holdfast.core.plan.compiled import INPUTS, VERIFY, CompiledListener
 from holdfast.core.plan.planner import (
@@ -107,6 +108,7 @@ def rerun_from(builder: Builder, command: c.RerunFrom) -> None:
         moves = (*moves, *_main_reopened(builder, reason))
     builder.emit(ListenersReset(command.by, (listener.id,), known, moves))
     if builder.state.status is PlanInstanceStatus.ERROR and not builder.state.failed:
+        cases.close(builder, None, reason)
         builder.emit(RunResumed(command.by, (), (), (resuming_move(builder),)))
 
 
@@ -138,6 +140,7 @@ def _withdraw(builder: Builder, listener_ids: Iterable[str], reason: str) -> Non
     for question_id in sorted(builder.state.open_questions):
         if builder.state.questions[question_id].step_id in wanted:
             builder.emit(QuestionWithdrawn(question_id, reason))
+    cases.close(builder, wanted, reason)
 
 
 def _settled_by(builder: Builder, task_id: str) -> Iterable[str]:

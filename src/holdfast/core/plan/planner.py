@@ -12,26 +12,26 @@ never hangs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from holdfast.core.plan import cases
 from holdfast.core.plan.builder import Builder, quiet, updates_for
-from holdfast.core.plan.compiled import VERIFY
-from holdfast.core.plan.state import TaskFacts, TaskState, refused, remedy
-from holdfast.core.run.state import StepState
-from holdfast.core.run.steps import wait, why, why_not
+from holdfast.core.plan.compiled import VERIFY, CompiledListener
+from holdfast.core.plan.state import PlanState, TaskFacts, TaskState, refused, remedy
+from holdfast.core.repair.causes import judged
+from holdfast.core.repair.state import NO_REPAIRS
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.i18n.message import joined, msg
 from holdfast.language.conditions import explain, holds
 from holdfast.language.instants import iso
-from holdfast.model.commands import Advise, Resume
+from holdfast.model.commands import Resume
 from holdfast.model.events import (
     CheckConcluded,
     ListenerFailed,
     ListenerSkipped,
     Move,
     PlannerGaveUp,
-    PlannerRetried,
     RunCancelled,
     RunCompleted,
     RunResumed,
@@ -40,7 +40,8 @@ from holdfast.model.events import (
     VerificationStarted,
 )
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
-from holdfast.model.retry import Failure, FailureKind, Retry
+from holdfast.model.repair import Look
+from holdfast.model.retry import Failure
 from holdfast.model.values import Json
 
 WAITING_FOR_RESUME = "waiting_for_resume"
@@ -75,6 +76,7 @@ def fail_listener(
     handled = bool(moves) and _handles(builder, moves)
     final = not handled and (final or _stopped(builder))
     moves = moves or _error_moves(builder, listener_id)
+    failure = judged(failure, builder.listener(listener_id).tool)
     builder.emit(ListenerFailed(listener_id, firing, failure, handled, final, kept, result, moves))
     if final:
         give_up(
@@ -126,48 +128,12 @@ def _error_moves(builder: Builder, listener_id: str) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-def advise(builder: Builder, command: Advise) -> None:
-    """The planner has spoken: fire the listener again, or wait for a person."""
-    listener_id, advice = command.listener_id, command.advice
-    step = builder.state.steps.get(listener_id)
-    if step is None or step.status is not StepStatus.CONSULTING or step.firing != command.firing:
-        return
-    if isinstance(advice, Retry) and step.retries < advice.most:
-        _retry(builder, listener_id, step, advice)
-    else:
-        _abandon(builder, listener_id, step, advice.why)
-
-
-def _abandon(builder: Builder, listener_id: str, step: StepState, why: str) -> None:
-    message = _why_failed(builder, listener_id)
-    give_up(builder, message, (listener_id,), retries=step.retries, why=why)
-
-
-def _retry(builder: Builder, listener_id: str, step: StepState, advice: Retry) -> None:
-    """After the planner's own delay, else when the backoff, which goes on, is over."""
-    policy = builder.listener(listener_id).listener.retry
-    failure = step.failure or Failure(FailureKind.TRANSIENT, "")
-    tries, delay = step.tried + step.attempt, advice.delay
-    if delay is None:
-        delay = wait(policy, failure, tries, builder.jitter())
-    if delay is None:
-        _abandon(builder, listener_id, step, why_not(policy, failure))
-        return
-    count, due = step.retries + 1, builder.now + delay if delay else None
-    moves = _retry_moves(builder, listener_id, count, advice.most, due or builder.now)
-    by_policy = why(policy, failure, tries) if advice.delay is None else ""
-    told = _both(advice.why, by_policy)
-    builder.emit(
-        PlannerRetried(listener_id, step.firing, count, advice.most, tuple(moves), due, told)
-    )
-
-
-def _both(*reasons: str) -> str:
+def both(*reasons: str) -> str:
     told = [one for one in reasons if one]
     return joined("; ", told) if len(told) > 1 else next(iter(told), "")
 
 
-def _why_failed(builder: Builder, listener_id: str) -> str:
+def why_failed(builder: Builder, listener_id: str) -> str:
     step = builder.step(listener_id)
     reason = step.failure.message if step.failure else ""
     if step.retries == 0:
@@ -179,21 +145,21 @@ def _why_failed(builder: Builder, listener_id: str) -> str:
     )
 
 
-def _retry_moves(
+def retry_moves(
     builder: Builder, listener_id: str, count: int, most: int, due: float
 ) -> list[Move]:
     """The failed sub-task goes back to NotStarted, the main task to Retrying."""
     main = builder.state.plan.main
     times = [iso(at) for at in (*builder.step(listener_id).retry_times, due)]
     counted = {"retry_count": count, "max_retries": most, "retry_times": times}
-    failed = [task for task in _failed_tasks(builder, listener_id) if task != main]
+    failed = [task for task in failed_tasks(builder, listener_id) if task != main]
     moves = [Move(task, TaskStatus.NOT_STARTED, "planner_retry", counted) for task in failed]
-    status = _while_retrying(builder.state.main_task)
+    status = while_retrying(builder.state.main_task)
     retrying = Move(main, status, "planner_retry", counted, ("failed_listener_id",))
     return [*moves, retrying]
 
 
-def _while_retrying(main: TaskState) -> TaskStatus:
+def while_retrying(main: TaskState) -> TaskStatus:
     """A main task that had reached its end has it again; any other is Retrying."""
     before = _before_the_trouble(main)
     return before if before in _ENDS else TaskStatus.RETRYING
@@ -205,7 +171,7 @@ def _before_the_trouble(main: TaskState) -> TaskStatus:
     return next(calm, TaskStatus.RUNNING)
 
 
-def _failed_tasks(builder: Builder, listener_id: str) -> list[str]:
+def failed_tasks(builder: Builder, listener_id: str) -> list[str]:
     listener = builder.listener(listener_id).listener
     outputs = (listener.failure_output, listener.success_output)
     named = dict.fromkeys(output.task_id for output in outputs if output is not None)
@@ -219,13 +185,15 @@ def give_up(
     *,
     retries: int = 0,
     why: str = "",
+    looks: Mapping[str, Look] | None = None,
+    mendable: bool = True,
 ) -> None:
-    """The main task is in Error; a person must mend the world and resume."""
+    """The main task is in Error; a person must mend the world and resume, or accept a repair."""
     if builder.state.status is PlanInstanceStatus.CANCELLING:
         return
     abandoned = [one for one in _consulting(builder) if one not in failed]
     failed = (*failed, *abandoned)
-    messages = [message, why, *(_why_failed(builder, one) for one in abandoned)]
+    messages = [message, why, *(why_failed(builder, one) for one in abandoned)]
     if builder.state.status is PlanInstanceStatus.ERROR:
         before = error_info(builder.state.main_task)
         messages.insert(0, str(before.get("message", "")))
@@ -240,10 +208,17 @@ def give_up(
     context["error_info"] = {
         "failed_retries": retries,
         "status": WAITING_FOR_RESUME,
-        "message": _both(*dict.fromkeys(messages)),
+        "message": both(*dict.fromkeys(messages)),
     }
     move = Move(builder.state.plan.main, TaskStatus.ERROR, WAITING_FOR_RESUME, context)
     builder.emit(PlannerGaveUp(message, failed, (move,), why))
+    if mendable:
+        cases.opened(builder, failed, message, looks)
+
+
+def quarantine(builder: Builder, message: str, failed: tuple[str, ...]) -> None:
+    """What took the process down again and again is no failure of the plan."""
+    give_up(builder, message, failed, mendable=False)
 
 
 def _consulting(builder: Builder) -> list[str]:
@@ -269,13 +244,14 @@ def resume(builder: Builder, command: Resume) -> None:
     children = tuple(one for one in state.failed if _child_waits(builder, one))
     refired = [one for one in state.failed if one not in children]
     if not state.failed:
-        refired = _now_holding(builder)
+        refired = holding(state, map(builder.listener, _unfired(builder)))
     moves = [
         Move(task, TaskStatus.NOT_STARTED, "resume_retry_listener")
         for one in state.failed
-        for task in _failed_tasks(builder, one)
+        for task in failed_tasks(builder, one)
         if task != state.plan.main
     ]
+    cases.close(builder, None, msg("the run was resumed"))
     anew = tuple(one for one in refired if one in state.failed and refused(builder.step(one)))
     moves.append(resuming_move(builder))
     builder.emit(RunResumed(command.by, tuple(refired), children, tuple(moves), anew))
@@ -294,24 +270,33 @@ def resuming_move(builder: Builder) -> Move:
     info = {**error_info(main), "status": RESUMING}
     return Move(
         builder.state.plan.main,
-        _while_retrying(main),
+        while_retrying(main),
         "resume_retry_listener",
         {"error_info": info},
         ("failed_listener_id", "failed_listener_ids"),
     )
 
 
-def _now_holding(builder: Builder) -> list[str]:
-    """Listeners whose conditions hold, by a person's edits or once the main task runs again."""
-    main = builder.state.main_task
-    going_on = TaskState(TaskStatus.RUNNING, main.context, main.moves)
-    facts = TaskFacts(builder.state.tasks.set(builder.state.plan.main, going_on))
-    steps = builder.state.steps
+def _unfired(builder: Builder) -> list[str]:
+    """The author's listeners that may fire."""
+    listeners = builder.state.plan.plan.listeners
     return [
-        one.listener_id
-        for one in builder.state.plan.plan.listeners
-        if ((step := steps.get(one.listener_id)) is None or step.forgotten)
-        and holds(builder.listener(one.listener_id).condition, one.trigger_task_id, facts)
+        one.listener_id for one in listeners if _has_yet_to_fire(builder.state, one.listener_id)
+    ]
+
+
+def _has_yet_to_fire(state: PlanState, listener_id: str) -> bool:
+    step = state.steps.get(listener_id)
+    return step is None or step.forgotten
+
+
+def holding(state: PlanState, listeners: Iterable[CompiledListener]) -> list[str]:
+    """Those whose conditions hold, by a person's edits or once the main task runs again."""
+    main = state.main_task
+    going_on = TaskState(TaskStatus.RUNNING, main.context, main.moves)
+    facts = TaskFacts(state.tasks.set(state.plan.main, going_on))
+    return [
+        one.id for one in listeners if holds(one.condition, one.listener.trigger_task_id, facts)
     ]
 
 
@@ -359,6 +344,8 @@ def _nothing_left(builder: Builder) -> None:
             state.failed,
         )
     else:
+        if state.repair is not NO_REPAIRS:
+            cases.ended(builder)
         builder.emit(RunCompleted(dict(state.verification), _mended_moves(builder)))
 
 

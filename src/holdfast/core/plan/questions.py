@@ -21,6 +21,7 @@ from holdfast.core.interactions.calls import (
     unknown_question,
 )
 from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTIONS
+from holdfast.core.plan import patching
 from holdfast.core.plan.builder import Builder, quiet
 from holdfast.core.plan.compiled import INPUTS
 from holdfast.core.plan.planner import fail_listener, skip_listener
@@ -32,7 +33,7 @@ from holdfast.language.display import visible
 from holdfast.model.commands import ToolFacts
 from holdfast.model.events import Move
 from holdfast.model.form import Field, FieldType, Form
-from holdfast.model.interaction import Asking, InteractionAction, InteractionType
+from holdfast.model.interaction import REPAIR, Asking, InteractionAction, InteractionType
 from holdfast.model.plan import HumanAction, TaskStatus, ToolAction
 from holdfast.model.record import replacing
 from holdfast.model.retry import Failure, FailureKind
@@ -138,6 +139,9 @@ def _ask(builder: Builder, listener_id: str, question: Question) -> None:
 
 def answered(builder: Builder, answer: Answered) -> None:
     """The step is ready again and may simply go on, unless the answer says otherwise."""
+    if answer.question.purpose == REPAIR:
+        patching.answered(builder, answer)
+        return
     listener_id = answer.question.step_id
     match answer.action:
         case None | InteractionAction.REJECT_WITH_REASON:

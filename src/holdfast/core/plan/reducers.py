@@ -1,4 +1,5 @@
-"""What each event does to a plan's state (`REDUCERS`): nothing else changes it.
+"""What events of listeners and tasks do to a plan's state; those of cases stand in
+`case_reducers`.
 
 A reducer decides nothing: every choice stands in the event. The moves come from the tables, so an
 event that does not fit the state raises.
@@ -402,7 +403,7 @@ def _question_opened(state: PlanState, event: e.QuestionOpened, at: float) -> No
     moved(shared.question_opened(state, event, at), event.moves, at)
 
 
-REDUCERS: Mapping[type, Reducer] = {
+LISTENER_REDUCERS: Final[Mapping[type, Reducer]] = {
     **shared.REDUCERS,
     e.RunStarted: run_started,
     e.ListenerStarted: listener_started,

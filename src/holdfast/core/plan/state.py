@@ -13,6 +13,7 @@ from immutables import Map
 from rpds import List
 
 from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.repair.state import NO_REPAIRS, Repairs
 from holdfast.core.run.state import EMPTY, RunState, StepState
 from holdfast.i18n.message import msg
 from holdfast.language.display import clip
@@ -41,7 +42,8 @@ class TaskState(NamedTuple):
 
 @state
 class PlanState(RunState):
-    """Conditions and templates read it as it is (`Facts`)."""
+    """Conditions and templates read it as it is (`Facts`). `plan` is the run's plan as it is now,
+    `origin` the one of its birth where that was another."""
 
     names: ClassVar[Mapping[str, Json]] = EMPTY
 
@@ -52,6 +54,8 @@ class PlanState(RunState):
     done_tasks: int = 0
     verifying: bool = False
     verification: Mapping[str, str] = field(default_factory=dict)
+    origin: CompiledPlan | None = None
+    repair: Repairs = NO_REPAIRS
 
     @property
     def main_task(self) -> TaskState:

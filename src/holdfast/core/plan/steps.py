@@ -26,6 +26,7 @@ from holdfast.core.plan.questions import (
     waiting_moves,
 )
 from holdfast.core.plan.state import NEW_TASK, TaskFacts
+from holdfast.core.repair.causes import judged
 from holdfast.core.run.state import EMPTY, StepState, asks
 from holdfast.core.run.steps import counts_late, lost, release, repeatable, succeeded, tries_again
 from holdfast.core.run.tables import StepStatus
@@ -347,7 +348,8 @@ def _fail_attempt(builder: Builder, listener: CompiledListener, outcome: c.Faile
 
 
 def _tries_again(builder: Builder, listener: CompiledListener, failure: Failure) -> bool:
-    return tries_again(builder, listener.id, listener.listener.retry, failure)
+    known = judged(failure, listener.tool)
+    return tries_again(builder, listener.id, listener.listener.retry, known)
 
 
 def _break_output(builder: Builder, listener: CompiledListener, result: Json, message: str) -> None:

@@ -34,7 +34,12 @@ from holdfast.model import events as e
 from holdfast.model.agent_events import CallStarted, SessionStarted
 from holdfast.model.conversation_events import ConversationOpened, TaskStarted
 from holdfast.model.effects import RecordedCall
-from holdfast.model.interaction import RUN_AGAIN, InteractionRequest, InteractionStatus
+from holdfast.model.interaction import (
+    REPAIR,
+    RUN_AGAIN,
+    InteractionRequest,
+    InteractionStatus,
+)
 from holdfast.model.record import replacing
 from holdfast.model.retry import FailureKind
 from holdfast.model.run import RunStatus
@@ -221,8 +226,9 @@ def question_opened(state: S, event: e.QuestionOpened, at: float) -> S:
         open_questions=state.open_questions.insert(question_id),
         timers=_with_timers(state.timers, question),
     )
-    asked = _asked_by_the_work(state.steps[event.step_id], event)
-    state = move_step(state, event.step_id, _ASK, question_id=question_id, **asked)
+    if event.purpose != REPAIR:  # the step of a repair has failed, and stays as it is
+        asked = _asked_by_the_work(state.steps[event.step_id], event)
+        state = move_step(state, event.step_id, _ASK, question_id=question_id, **asked)
     return signal(state, _SIGNAL_ASK)
 
 
@@ -265,6 +271,8 @@ def question_answered(state: S, event: e.QuestionAnswered, at: float) -> S:
         wish=event.wish,
         **_changed_call(event),
     )
+    if question.purpose == REPAIR:
+        return signal(wanting.answered(state, question, event), _SIGNAL_ANSWER)
     state = changed(state, provided_params=event.values, continued_at=at)
     state = wanting.answered(state, question, event)
     state = signal(state, _SIGNAL_ANSWER)
@@ -293,6 +301,8 @@ def question_expired(state: S, event: e.QuestionExpired, at: float) -> S:
 def question_withdrawn(state: S, event: e.QuestionWithdrawn, at: float) -> S:
     question = state.questions[event.question_id]
     state = _unasked(_closed(state, question, InteractionStatus.WITHDRAWN, at))
+    if question.purpose == REPAIR:
+        return state
     return move_step(state, question.step_id, None, question_id=None)
 
 

@@ -1,0 +1,8 @@
+"""The machine and the small plans of the core's other tests."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
