@@ -12,8 +12,9 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 # The pure packages, and the tests that must cover every branch of them.
-PURE := core drawing forms language model source
-COVERED := tests/core tests/language tests/forms tests/source tests/drawing tests/model tests/replay \
+PURE := core drawing forms language model repair source
+COVERED := tests/core tests/language tests/forms tests/source tests/drawing tests/model tests/repair \
+	tests/replay \
 	tests/docs/test_diagrams.py \
 	tests/journal/test_codec.py tests/journal/test_snapshots.py tests/work/test_models.py
 

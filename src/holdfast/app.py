@@ -42,7 +42,9 @@ from holdfast.model import commands as c
 from holdfast.model.agent import Agent
 from holdfast.model.interaction import InteractionResponse
 from holdfast.model.plan import Plan
+from holdfast.model.values import JsonObject
 from holdfast.plans.module import PlanModule, PlannerAgent
+from holdfast.plans.repairs import Repairer
 from holdfast.runs.handles import AgentSession, ConversationRun, PlanInstance, opened
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.collector import COLLECTOR
@@ -132,6 +134,7 @@ class Holdfast:
             planner.llm_client = self.models
         self.task_driver.states = self.engine.state
         self.plans = PlanModule(self.engine, planner, self.vault, self.task_driver)
+        planner.repairer = Repairer(self.engine, self.tools, self.catalog)
         self.interactions = Handlers()
         self.sessions = AgentSessionHub(self.engine, self.interactions, self.vault)
         self.is_open = False
@@ -166,11 +169,13 @@ class Holdfast:
         version: str = "",
         replace: bool = False,
         fields: object = None,
+        returns: JsonObject | None = None,
     ) -> Any:
         """Register a function as a tool; its signature is its schema.
 
         The same again (a notebook's cell) is welcome; `replace` takes another one of its name.
-        `fields` says how a person is asked for arguments, as a plan's `fields` does.
+        `fields` says how a person is asked for arguments, as a plan's `fields` does, `returns` is a
+        schema of the results, for rehearsals.
         """
 
         def register(function: Function) -> Function:
@@ -183,6 +188,7 @@ class Holdfast:
                 read_only=read_only,
                 version=version,
                 fields=fields,
+                returns=returns,
             )
             self._add_tools(tool, replace=replace)
             return function

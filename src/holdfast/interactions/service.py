@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from holdfast.core.interactions.filling import spoken_secret
 from holdfast.core.run.state import RunState
-from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotFound, TooLate
+from holdfast.errors import (
+    AuthorError,
+    CallerError,
+    InvalidAnswer,
+    NotAllowed,
+    NotFound,
+    TooLate,
+)
 from holdfast.forms.secrets import is_reference
 from holdfast.forms.validation import refuse_overlong
 from holdfast.forms.values import Refusal, clean, is_empty
@@ -119,9 +126,24 @@ class InteractionService:
             # What a handler puts into secret fields is sealed too.
             known, more = await self._sealed(request.form, resolution.data, row, by)
             resolution, kept = replace(resolution, data=known), kept + more
-        command = c.Answer(row.question_id, by, named, data, feedback, resolution)
+        versions = self._versions(request)
+        command = c.Answer(row.question_id, by, named, data, feedback, resolution, versions)
         attached = Attached(kept=kept) if kept else NOTHING
-        return await self.engine.submit(row.run_id, command, attached=attached)
+        try:
+            return await self.engine.submit(row.run_id, command, attached=attached)
+        except NotAllowed:
+            if versions is not None:
+                review = c.ReviewProposal(str(request.context["case_id"]), versions)
+                await self.engine.submit(row.run_id, review)
+            raise
+
+    def _versions(self, request: InteractionRequest) -> Mapping[str, str] | None:
+        """Of a repair that is asked about: those of its tools, as they are here and now."""
+        names = request.context.get("repair_tools")
+        if not isinstance(names, list):
+            return None
+        facts = {str(name): self.engine.worker.tool_facts(str(name)) for name in names}
+        return {name: "" if one is None else one.version for name, one in facts.items()}
 
     async def _sealed(
         self, form: Form, data: Mapping[str, Json], row: QuestionRow, by: str

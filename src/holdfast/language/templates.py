@@ -101,6 +101,11 @@ def render(template: Template, facts: Facts) -> Json:
     return template.fill(facts)
 
 
+def literally(text: str) -> str:
+    """The text as a template that renders to it: its braces are no placeholders."""
+    return re.sub(r"(\\*)\{", r"\1\1\\{", text)
+
+
 def preview(text: str, facts: Facts) -> str:
     """The text as far as the facts go; what they do not know yet is an ellipsis."""
     try:

@@ -19,21 +19,32 @@ from typing import Any
 from holdfast.core.interactions.answers import option_for_data
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
-from holdfast.errors import AlreadyAnswered, CallerError, InvalidAnswer, NotAllowed, NotFound
+from holdfast.core.storing import plan_digest
+from holdfast.errors import (
+    AlreadyAnswered,
+    CallerError,
+    InvalidAnswer,
+    JournalUnavailable,
+    NotAllowed,
+    NotFound,
+)
 from holdfast.forms.validation import validate
 from holdfast.i18n.message import msg, term
 from holdfast.journal.port import NOTHING, Attached, ExpiringValue, RunQuery
 from holdfast.journal.vault import SecretScope, Vault, sealed_answer
 from holdfast.language.strict import strict_json, strict_text
 from holdfast.model import commands as c
-from holdfast.model.effects import ConsultPlanner
+from holdfast.model.effects import ConsultPlanner, Diagnose
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.plan import Listener, Plan, PlanInstanceStatus
-from holdfast.model.retry import Advice, FailureKind, GiveUp, Retry
+from holdfast.model.repair import Diagnosis, Look, Mend, RepairMode, Thought
+from holdfast.model.retry import Advice, Cause, FailureKind, GiveUp, Retry
 from holdfast.model.values import Json
+from holdfast.plans.repairs import Repairer
 from holdfast.plans.results import Taken, result_of_answer
 from holdfast.plans.routing import Routed, route
 from holdfast.plans.selection import chooser, chosen_plan, inputs_in, named_plan, secret_inputs
+from holdfast.repair.looking import auto_covers
 from holdfast.runs.handles import (
     PlanInstance,
     TaskInstance,
@@ -43,7 +54,6 @@ from holdfast.runs.handles import (
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.machines import as_plan
-from holdfast.source.storing import plan_digest
 from holdfast.work.advice import hook_advice
 from holdfast.work.driver import ListenerContext, TaskDriver
 
@@ -111,6 +121,7 @@ class PlannerAgent:
         self.decision_timeout = decision_timeout
         self.plan_module: PlanModule | None = None
         self.task_driver: TaskDriver | None = None
+        self.repairer: Repairer | None = None
         self._told: set[asyncio.Task[None]] = set()
 
     async def decide_retry_strategy(self, situation: RetrySituation) -> int | Advice:
@@ -190,8 +201,45 @@ class PlannerAgent:
             return False
         return True
 
-    async def advise(self, effect: ConsultPlanner, state: PlanState) -> Advice:
-        """The engine's question, and what the hook made of it."""
+    async def advise(
+        self, effect: ConsultPlanner, state: PlanState
+    ) -> tuple[Advice | Mend, Look | None]:
+        """The engine's question, and what the hook made of it; of a failure that is not tried
+        again also what is known of it."""
+        advice = await self._retry_advice(effect, state)
+        if isinstance(advice, Retry) and effect.retry_count < advice.most:
+            return advice, None
+        look = await self._look(effect, state)
+        policy, found = state.plan.plan.repair, look is not None and look.proposal
+        if look is not None and found and not look.thinks and auto_covers(policy, found):
+            return Mend(look.diagnosis, found, advice.why), None
+        return advice, look
+
+    async def _look(self, effect: ConsultPlanner, state: PlanState) -> Look | None:
+        if self.repairer is None or state.plan.plan.repair.mode is RepairMode.OFF:
+            return None
+        case_id = f"case_{len(state.repair.cases) + 1}"
+        of = (state, effect.listener_id, effect.failure, case_id)
+        try:
+            return await self.repairer.look(*of, has_model=self._thinks())
+        except Exception:
+            log.exception("no diagnosis of %s in %s", effect.listener_id, state.run_id)
+            return None
+
+    async def diagnose(self, effect: Diagnose, state: PlanState) -> Look | Thought:
+        """The engine's question about a case."""
+        unknown = Diagnosis(Cause.UNKNOWN, msg("it could not be looked at"), source="rule:none")
+        try:
+            if self.repairer is not None:
+                models = self.llm_client if self._thinks() else None
+                return await self.repairer.diagnose(models, effect, state)
+        except JournalUnavailable:
+            raise
+        except Exception:
+            log.exception("no diagnosis of %s in %s", effect.case_id, state.run_id)
+        return Thought(reason=unknown.summary) if effect.number else Look(unknown)
+
+    async def _retry_advice(self, effect: ConsultPlanner, state: PlanState) -> Advice:
         situation = RetrySituation(
             state.run_id,
             effect.task_id,

@@ -18,7 +18,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
-from typing import Any, Protocol
 
 from holdfast.errors import ToolError
 from holdfast.forms.schemas import json_schema
@@ -31,7 +30,7 @@ from holdfast.model.interaction import (
     InteractionOption,
     InteractionType,
 )
-from holdfast.model.message import ModelReply, ToolOffer, UserSaid
+from holdfast.model.message import ToolOffer, UserSaid
 from holdfast.model.plan import (
     HumanAction,
     Listener,
@@ -42,6 +41,7 @@ from holdfast.model.plan import (
     TaskStatus,
 )
 from holdfast.model.values import Json
+from holdfast.work.thinker import Thinker
 
 log = logging.getLogger("holdfast")
 
@@ -53,22 +53,6 @@ _UNPARTED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 
 _PARTED = f"(?:[^\\W{_UNPARTED}]|-)"
 _STANDS_ALONE = (f"(?<!{_PARTED})(?<!{_PARTED}\\.)", f"(?!\\.?{_PARTED})")
-
-
-class Thinker(Protocol):
-    """The part of `ModelClient` that is needed here."""
-
-    @property
-    def default_model(self) -> Any: ...
-
-    async def request(
-        self,
-        model: Any,
-        *,
-        system: str,
-        messages: Sequence[Any],
-        tools: Sequence[ToolOffer],
-    ) -> ModelReply: ...
 
 
 def named_plan(prompt: str, plans: Sequence[Plan]) -> str | None:

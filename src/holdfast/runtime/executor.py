@@ -19,6 +19,7 @@ from holdfast.language.strict import strict_json
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.commands import Outcome
+from holdfast.model.repair import Look, Mend, Thought
 from holdfast.model.retry import Advice
 from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor, Envelope, envelope, report, report_outcome
@@ -92,7 +93,11 @@ class ConcurrencyLimit:
 class Planner(Protocol):
     """Judges failures, and is told of every change of a task's status."""
 
-    async def advise(self, effect: f.ConsultPlanner, state: PlanState) -> Advice: ...
+    async def advise(
+        self, effect: f.ConsultPlanner, state: PlanState
+    ) -> tuple[Advice | Mend, Look | None]: ...
+
+    async def diagnose(self, effect: f.Diagnose, state: PlanState) -> Look | Thought: ...
 
     hears_of_tasks: bool
 
@@ -323,6 +328,8 @@ def _facts_of(spec: ToolSpec) -> c.ToolFacts:
         spec.idempotent or spec.read_only,
         spec.approval,
         spec.fields,
+        spec.read_only,
+        spec.returns,
     )
 
 
@@ -398,14 +405,27 @@ class Executor:
         """The planner's advice on a failed listener."""
         committed = actor.committed
         assert isinstance(committed, PlanState)
-        advice = await self._planner.advise(effect, committed)
+        advice, look = await self._planner.advise(effect, committed)
         actor.in_flight.pop(consulting(effect), None)
-        return Envelope(c.Advise(effect.listener_id, effect.firing, advice))
+        return Envelope(c.Advise(effect.listener_id, effect.firing, advice, look))
+
+    async def diagnose(self, actor: Actor, effect: f.Diagnose) -> Envelope:
+        """What rules, lessons or a model make of a case."""
+        committed = actor.committed
+        assert isinstance(committed, PlanState)
+        found = await self._planner.diagnose(effect, committed)
+        actor.in_flight.pop(diagnosing(effect), None)
+        return Envelope(c.ReportDiagnosis(effect.case_id, effect.number, found))
 
 
 def consulting(effect: f.ConsultPlanner) -> tuple[str, int]:
     """The key of a consultation among what a run has in flight."""
     return f"consult:{effect.listener_id}", effect.firing
+
+
+def diagnosing(effect: f.Diagnose) -> tuple[str, int]:
+    """The same of a case that is looked at."""
+    return f"diagnose:{effect.case_id}", effect.number
 
 
 def is_pure(effect: f.Effect) -> bool:

@@ -24,6 +24,7 @@ from holdfast.core.plan.planner import error_info
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.builder import DecisionBuilder
 from holdfast.core.run.state import RunState, StepState, asks, next_moment
+from holdfast.core.storing import record_from_json, record_to_json
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg
 from holdfast.language.strict import digest
@@ -38,7 +39,6 @@ from holdfast.model.recorded import Event
 from holdfast.model.rows import RunRow
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
-from holdfast.source.storing import record_from_json, record_to_json
 
 _row: Final = constructor(RunRow)
 to_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -146,7 +146,10 @@ class PlanMachine(Machine):
         }
         if state.timers and (moment := next_moment(state)) is not None:
             summary["waits_until"] = moment
-        return state.plan_id, state.plan.digest, state.plan.plan.name, summary
+        if state.repair.cases:
+            summary["cases"] = len(state.repair.cases)
+        pinned = state.origin or state.plan
+        return state.plan_id, pinned.digest, state.plan.plan.name, summary
 
     def error(self, state: PlanState) -> str:
         return str(error_info(state.main_task).get("message", ""))
@@ -272,9 +275,9 @@ def blank(run_id: str, definition: Definition) -> RunState:
 
 
 def definition_of(state: RunState) -> Definition:
-    """What the run is pinned to."""
+    """What the run is pinned to: of a plan that was patched the one of its birth."""
     if isinstance(state, PlanState):
-        return state.plan
+        return state.origin or state.plan
     assert isinstance(state, ReactState | ConversationState)
     return state.definition
 

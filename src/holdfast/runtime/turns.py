@@ -50,6 +50,7 @@ from holdfast.runtime.executor import (
     Performed,
     Planner,
     consulting,
+    diagnosing,
 )
 from holdfast.runtime.four_eyes import FourEyes
 from holdfast.runtime.hub import Hub
@@ -440,6 +441,10 @@ class TurnLoop:
                 key = consulting(effect)
                 if key not in actor.in_flight:
                     actor.in_flight[key] = spawn(self._consult(actor, effect))
+            case f.Diagnose():
+                key = diagnosing(effect)
+                if key not in actor.in_flight:
+                    actor.in_flight[key] = spawn(self._diagnose(actor, effect))
             case f.ResumeChild(child_id=child_id, by=by):
                 spawn(self.post(child_id, Envelope(c.Resume(by))))
             case f.CancelChild(child_id=child_id, by=by, reason=reason):
@@ -453,6 +458,9 @@ class TurnLoop:
 
     async def _consult(self, actor: Actor, effect: f.ConsultPlanner) -> None:
         await self.post(actor.run_id, await self._executor.consult(actor, effect))
+
+    async def _diagnose(self, actor: Actor, effect: f.Diagnose) -> None:
+        await self.post(actor.run_id, await self._executor.diagnose(actor, effect))
 
     async def _stop_model(self, actor: Actor, work: f.Work) -> None:
         """Cancel a request whose reply is not wanted any more; asking changed nothing."""

@@ -54,6 +54,7 @@ TABLE: Final[Mapping[type[Exception], tuple[int, str]]] = {
     errors.InvalidAnswer: (422, msg("The answer does not fit")),
     errors.InvalidValue: (422, msg("A value cannot be taken")),
     errors.PlanRejected: (422, msg("The plan has mistakes")),
+    errors.PatchRejected: (422, msg("The patch cannot be made")),
     errors.FormRejected: (422, msg("The form has mistakes")),
     errors.AuthorError: (422, msg("A definition has a mistake")),
     errors.TooMany: (429, msg("Too many refusals")),
@@ -234,6 +235,8 @@ def _extra(error: Exception) -> dict[str, Any]:
             }
         case errors.PlanRejected():
             return {"problems": [asdict(one) for one in error.problems]}
+        case errors.PatchRejected():
+            return {"problems": [{"message": one} for one in error.problems]}
         case errors.FormRejected():
             found = [{"place": one.place, "message": one.message} for one in error.problems]
             return {"problems": found}

@@ -24,6 +24,7 @@ from holdfast.model.run import KINDS, RunKind, RunStatus, StepStatus
 from holdfast.model.values import Json
 from holdfast.runs.handles import instance_context, resumed_listeners
 from holdfast.runtime.machines import machine_of, run_row
+from holdfast.views.cases import case_view, patch_views
 from holdfast.views.records import (
     ConversationTask,
     ConversationView,
@@ -91,6 +92,9 @@ def plan_view(state: PlanState, now: float) -> PlanView:
         failed_listener_id=_text(main.get("failed_listener_id")),
         resume_runs=tuple(resumed_listeners(state, now)),
         verification=dict(state.verification),
+        pinned=(state.origin or state.plan).digest,
+        cases=tuple(case_view(state, one) for _, one in sorted(state.repair.cases.items())),
+        patches=tuple(patch_views(state)),
     )
 
 

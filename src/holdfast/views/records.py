@@ -21,9 +21,11 @@ from holdfast.model.conversation import AfterFailure, EngineState, SubTask
 from holdfast.model.interaction import InteractionRequest, InteractionStatus, InteractionType
 from holdfast.model.message import Message, Usage
 from holdfast.model.plan import TaskStatus
+from holdfast.model.repair import CaseStatus, Diagnosis, Proposal
+from holdfast.model.retry import Cause
 from holdfast.model.rows import QuestionRow, RunRow, asked_under_four_eyes, request_of
 from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind, RunStatus, StepStatus
-from holdfast.model.values import Json
+from holdfast.model.values import Json, JsonObject
 from holdfast.views.stories.text import clock
 
 if TYPE_CHECKING:
@@ -116,9 +118,43 @@ class TaskView:
 
 
 @dataclass(frozen=True, slots=True)
+class CaseView:
+    """A failure that a repair could mend. `requests` is how often a model was asked, `reason` why
+    there is no proposal, or why the case is closed; `question_id` asks for consent."""
+
+    case_id: str
+    listener_id: str
+    status: CaseStatus
+    opened_at: float
+    opened_seq: int
+    cause: Cause | None
+    error: str
+    requests: int
+    reason: str
+    diagnosis: Diagnosis | None
+    proposal: Proposal | None
+    question_id: str | None
+    patch_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatchView:
+    """A change of this run's plan; `words` says it in plain words."""
+
+    patch_id: str
+    case_id: str
+    base: str
+    digest: str
+    operations: tuple[JsonObject, ...]
+    words: tuple[str, ...]
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlanView:
     """`context` is the seed's: `values`, `metadata` and what it waits for. `resume_runs` are the
-    listeners that a resume would run again."""
+    listeners that a resume would run again. `digest` names the plan as it is now, `pinned` the one
+    that the run began with; `patches` lie between them."""
 
     plan_id: str
     digest: str
@@ -133,6 +169,9 @@ class PlanView:
     failed_listener_id: str | None
     resume_runs: tuple[str, ...]
     verification: Mapping[str, str]
+    pinned: str
+    cases: tuple[CaseView, ...]
+    patches: tuple[PatchView, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ TONES: Final[Mapping[Condition, frozenset[str]]] = {
             "CheckConcluded",
             "FunctionReturned",
             "StepEnded",
+            "PlanPatched",
+            "RepairProven",
         }
     ),
     Condition.FAILED: frozenset(
@@ -63,6 +65,7 @@ TONES: Final[Mapping[Condition, frozenset[str]]] = {
             "EngineFailed",
             "OutcomeLost",
             "QuestionExpired",
+            "RepairDisproven",
         }
     ),
     Condition.RETRYING: frozenset({"AttemptFailed", "PlannerRetried", "StepWoken"}),
@@ -74,11 +77,12 @@ TONES: Final[Mapping[Condition, frozenset[str]]] = {
             "EnginePaused",
             "DraftKept",
             "WaitStarted",
+            "PatchProposed",
         }
     ),
     Condition.CANCELLED: frozenset({"CancelRequested", "RunCancelled", "ListenerSkipped"}),
     Condition.IDLE: frozenset(
-        {"QuestionWithdrawn", "StepReleased", "LateResultKept", "PhaseChanged"}
+        {"QuestionWithdrawn", "StepReleased", "LateResultKept", "PhaseChanged", "CaseClosed"}
     ),
 }
 """Event types by the colour of their dot; all others are something under way."""

@@ -15,6 +15,7 @@ from holdfast.model import events as e
 from holdfast.model.plan import AgentAction, PlanAction, ToolAction
 from holdfast.model.recorded import Event
 from holdfast.runtime.hub import Recorded
+from holdfast.views.stories import repairs
 from holdfast.views.stories.calls import Asked
 from holdfast.views.stories.lines import (
     CLOCK,
@@ -176,6 +177,19 @@ class PlanStory(Teller):
                 | e.CheckConcluded()
             ):
                 return self._listener(event)
+            case (
+                e.CaseOpened()
+                | e.CaseDiagnosed()
+                | e.DiagnosisRequested()
+                | e.DiagnosisReceived()
+                | e.PatchProposed()
+                | e.PatchRefused()
+                | e.PlanPatched()
+                | e.RepairProven()
+                | e.RepairDisproven()
+                | e.CaseClosed()
+            ):
+                return repairs.told(event, self._steps)
             case e.ChildHeard(status="done"):
                 self._concluding.add(event.step_id)
                 return self.shared(event)

@@ -1,0 +1,267 @@
+"""Checks: everything that is to be said of a patch before anybody consents to it.
+
+    reading ──> limits, base, frozen past ──> the plan that results ──> the plan's checker
+        ──> forbidden touches ──> level, new values, repeated effects ──> rehearsal ──> consent
+
+All problems are found at once. What was wrong with the plan before is not the patch's fault; what
+is wrong with the plan after it, and was not before, is. Consent is bound to the run, the case, the
+base, the operations, the plan that results and the versions of all tools that the patch names.
+
+Who is no person may do less (`touches`, `secrecy`): a model, a rule, a lesson.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from holdfast.core.plan.advice import as_patched
+from holdfast.core.plan.cases import frozen
+from holdfast.core.plan.state import PlanState
+from holdfast.core.repair.operations import Operation, frozen_problems, patched, read_operations
+from holdfast.core.repair.rehearsal import rehearse as rehearsal_of
+from holdfast.core.run.state import EMPTY
+from holdfast.core.storing import plan_digest
+from holdfast.errors import HoldfastError, PatchRejected
+from holdfast.i18n.message import msg
+from holdfast.language.display import clip
+from holdfast.language.strict import canonical_json, digest
+from holdfast.model.plan import Plan
+from holdfast.model.repair import MOST_PATCHES, Level, PlanPatch, Rehearsal, Verdict
+from holdfast.model.values import Json
+from holdfast.repair.absences import absences
+from holdfast.repair.changes import changes_of, places_of
+from holdfast.repair.levels import Grading, highest
+from holdfast.repair.parts import tools_called
+from holdfast.repair.provenance import NEW, Literal, Source
+from holdfast.repair.repeats import ELSEWHERE, Repeat, repeats
+from holdfast.repair.secrecy import moved_secrets, written_secrets
+from holdfast.repair.surroundings import Surroundings
+from holdfast.repair.touches import Touch, touches
+from holdfast.source.check import Catalog, find_problems
+from holdfast.source.locations import LONGEST_MESSAGE, MOST_REPORTED, Finding
+
+PERSON: Final = "person"
+"""The source of a patch that a person wrote."""
+
+_MOST_VALUES: Final = 20
+_LONGEST_VALUE: Final = 80
+
+
+def judge(
+    state: PlanState,
+    patch: PlanPatch,
+    surroundings: Surroundings,
+    *,
+    by_model: bool,
+    rehearse: bool = True,
+    now: float = 0.0,
+    seen: Mapping[str, Json] = EMPTY,
+    elsewhere: Collection[str] = (),
+) -> Verdict:
+    """The verdict on a patch of the run's plan as it is now.
+
+    `seen` has the last result of each tool in this run, for the rehearsal; `elsewhere` are the
+    tools that other runs of its tree have called. A patch with problems is not rehearsed, and
+    there is nothing to consent to.
+    """
+    problems = _standing(state, patch)
+    try:
+        operations = read_operations(patch.operations)
+        problems += frozen_problems(operations, frozen(state))
+        plan = patched(state.plan.plan, operations)
+    except PatchRejected as rejected:
+        return Verdict("", problems=_reported([*problems, *rejected.problems]))
+    judgement = _Judgement(state, patch, surroundings, operations, plan, by_model, elsewhere)
+    problems += judgement.problems()
+    if rehearse and not problems:
+        return judgement.rehearsed(now, seen)
+    return judgement.verdict(problems)
+
+
+def consent_of(run_id: str, patch: PlanPatch, plan: str, versions: Mapping[str, str]) -> str:
+    """What consent to a patch is bound to; `plan` is the digest of the plan that results."""
+    return digest(
+        {
+            "run": run_id,
+            "case": patch.case_id,
+            "base": patch.base,
+            "operations": list(patch.operations),
+            "digest": plan,
+            "versions": dict(versions),
+        }
+    )
+
+
+def _standing(state: PlanState, patch: PlanPatch) -> list[str]:
+    """What speaks against any patch of this run as it stands."""
+    found = []
+    if patch.base != state.plan.digest:
+        found.append(msg("the plan of this run is another by now: look at it again, then propose"))
+    most = min(MOST_PATCHES, state.plan.plan.repair.most.patches)
+    if len(state.repair.patches) >= most:
+        found.append(msg("this run has been repaired as often as it may be: {n}", n=most))
+    return found
+
+
+class _Judgement:
+    """Of a patch that can be carried out."""
+
+    def __init__(
+        self,
+        state: PlanState,
+        patch: PlanPatch,
+        known: Surroundings,
+        operations: Sequence[Operation],
+        plan: Plan,
+        by_model: bool,
+        elsewhere: Collection[str],
+    ) -> None:
+        self.state, self.patch, self.known, self.plan = state, patch, known, plan
+        self.changes = changes_of(state.plan.plan, plan, operations)
+        self.places = places_of(patch.operations, operations)
+        self.by_person = not by_model and patch.source == PERSON
+        by_model = by_model or patch.source.startswith("model")
+        self.grades = tuple(Grading(state, self.changes, known, by_model=by_model).grades())
+        self.repeats = tuple(repeats(state, self.changes, known, elsewhere))
+        self.digest = plan_digest(plan)
+
+    def problems(self) -> list[str]:
+        before = self.state.plan.plan
+        if self.plan == before:
+            return [msg("the patch changes nothing")]
+        found = [self.placed(*one) for one in new_findings(before, self.plan, self.known.catalog)]
+        return list(dict.fromkeys([*found, *(self.placed(*one) for one in self.touches())]))
+
+    def touches(self) -> Iterator[Touch]:
+        yield from absences(self.state, self.changes)
+        yield from written_secrets(self.patch.operations, self.changes, self.known)
+        if not self.by_person:
+            yield from touches(self.changes, self.known)
+            yield from moved_secrets(self.state, self.changes, self.known)
+
+    def placed(self, owner: str, message: str) -> str:
+        """With the operation that is to blame, where one names what the message is about."""
+        place = self.places.get(owner)
+        return message if place is None else msg("{place}: {problem}", place=place, problem=message)
+
+    def rehearsed(self, now: float, seen: Mapping[str, Json]) -> Verdict:
+        """How the run would go on: once all succeeds, once what was mended fails again."""
+        try:
+            patched_state = as_patched(self.state, self.patch, self.digest, now)
+            tools, failing = self.known.tools.get, self.mended()
+            success = rehearsal_of(patched_state, tools, now=now, seen=seen)
+            failure = rehearsal_of(patched_state, tools, now=now, seen=seen, failing=failing)
+        except HoldfastError as error:
+            return self.verdict([msg("it cannot be rehearsed: {reason}", reason=str(error))])
+        return self.verdict([], success, failure)
+
+    def mended(self) -> str | None:
+        """The listener that failed, or whichever the patch is about."""
+        ids = [one.id for one in self.changes.listeners]
+        failed = [one for one in ids if one in self.state.steps]
+        return next(iter((*failed, *ids)), None)
+
+    def verdict(
+        self,
+        problems: Sequence[str],
+        success: Rehearsal | None = None,
+        failure: Rehearsal | None = None,
+    ) -> Verdict:
+        versions = self.versions()
+        consent = consent_of(self.state.run_id, self.patch, self.digest, versions)
+        return Verdict(
+            digest=self.digest,
+            level=self.level(),
+            problems=_reported(problems),
+            warnings=tuple(self.warnings(success)),
+            success=success,
+            failure=failure,
+            versions=versions,
+            consent="" if problems else consent,
+        )
+
+    def level(self) -> Level:
+        return Level.ACT if self.repeats else highest(one.level for one in self.grades)
+
+    def versions(self) -> dict[str, str]:
+        """Of every tool that is called by what the patch brings or changes."""
+        concerned = [each for one in self.changes.listeners for each in (one.before, one.after)]
+        names = sorted({name for one in concerned for name in tools_called(one)})
+        facts = {name: self.known.tools.get(name) for name in names}
+        return {name: one.version if one else "" for name, one in facts.items()}
+
+    def warnings(self, success: Rehearsal | None) -> Iterator[str]:
+        yield from map(_told_repeat, self.repeats)
+        yield from _told_values(one.literal for one in self.grades)
+        if success is not None and success.cut:
+            yield msg("the rehearsal was broken off after too many steps")
+        elif success is not None and not success.reached:
+            yield msg("in the rehearsal the goal is not reached")
+
+
+def new_findings(before: Plan, after: Plan, catalog: Catalog) -> Iterator[tuple[str, str]]:
+    """What the plan's checker finds after and not before, by the listener or task that has it.
+
+    Places are compared by ids: what is inserted moves the others.
+    """
+    found = [_owned(after, one) for one in find_problems(after, catalog)]
+    known = {_owned(before, one) for one in find_problems(before, catalog)} if found else set()
+    for owner, place, message in found:
+        if (owner, place, message) not in known:
+            yield owner, msg("{place}: {problem}", place=place, problem=message)
+
+
+def _owned(plan: Plan, finding: Finding) -> tuple[str, str, str]:
+    """Whose finding it is, at which place, and what it says."""
+    match finding.path:
+        case ("listeners", int(index), *inside):
+            owner = plan.listeners[index].listener_id
+        case ("tasks", int(index), *inside):
+            owner = plan.tasks[index].task_id
+        case _:
+            owner, inside = "", list(finding.path)
+    words = ".".join(map(str, [owner, *inside] if owner else inside))
+    return owner, words, finding.message
+
+
+def _told_repeat(one: Repeat) -> str:
+    earlier = ", ".join(each for each in one.earlier if each != ELSEWHERE)
+    if not earlier:
+        return msg(
+            "{id} would call {tool} again: another run of this tree has called it",
+            id=one.listener_id,
+            tool=one.tool,
+        )
+    return msg(
+        "{id} would call {tool} again: by {earlier} it has taken effect, or may have",
+        id=one.listener_id,
+        tool=one.tool,
+        earlier=earlier,
+    )
+
+
+def _told_values(literals: Iterable[Literal | None]) -> Iterator[str]:
+    """New values, each shown as what it is."""
+    new = [one for one in literals if one is not None and one.source in NEW]
+    for one in new[:_MOST_VALUES]:
+        value = clip(canonical_json(one.value), _LONGEST_VALUE)
+        if one.source is Source.MODEL:
+            yield msg("{place} = {value} is the model's own value", place=one.place, value=value)
+        else:
+            yield msg("{place} = {value} is a new value", place=one.place, value=value)
+    if (more := len(new) - _MOST_VALUES) > 0:
+        yield msg("and {n} more new values", n=more)
+
+
+def _reported(problems: Sequence[str]) -> tuple[str, ...]:
+    """As many as a reader can use."""
+    shown = problems if len(problems) <= MOST_REPORTED else problems[: MOST_REPORTED - 1]
+    told = [_shortened(one) for one in shown]
+    if more := len(problems) - len(shown):
+        told.append(msg("{n:,} more mistakes from here on; mend those above first", n=more))
+    return tuple(told)
+
+
+def _shortened(problem: str) -> str:
+    return problem if len(problem) <= LONGEST_MESSAGE else problem[: LONGEST_MESSAGE - 1] + "…"

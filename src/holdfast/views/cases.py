@@ -1,0 +1,57 @@
+"""Cases and patches of a run, as they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.core.plan.state import PlanState
+from holdfast.core.repair.operations import operations_from_json, patched
+from holdfast.core.repair.state import CaseState
+from holdfast.model.interaction import REPAIR
+from holdfast.repair.words import described
+from holdfast.views.records import CaseView, PatchView
+
+
+def case_view(state: PlanState, case: CaseState) -> CaseView:
+    failure = case.failure
+    return CaseView(
+        case_id=case.case_id,
+        listener_id=case.listener_id,
+        status=case.status,
+        opened_at=case.opened_at,
+        opened_seq=case.opened_seq,
+        cause=case.diagnosis.cause if case.diagnosis else failure.cause if failure else None,
+        error=failure.message if failure else "",
+        requests=case.number,
+        reason=case.reason,
+        diagnosis=case.diagnosis,
+        proposal=case.proposal,
+        question_id=_asked(state, case),
+        patch_id=case.patch_id,
+    )
+
+
+def _asked(state: PlanState, case: CaseState) -> str | None:
+    about = (one for one in sorted(state.open_questions) if _is_about(state, one, case))
+    return next(about, None)
+
+
+def _is_about(state: PlanState, question_id: str, case: CaseState) -> bool:
+    question = state.questions[question_id]
+    return question.purpose == REPAIR and question.request.context["case_id"] == case.case_id
+
+
+def patch_views(state: PlanState) -> Iterator[PatchView]:
+    """Each in words of the plan that it changed."""
+    plan = (state.origin or state.plan).plan
+    for event in state.repair.patches:
+        yield PatchView(
+            patch_id=event.patch_id,
+            case_id=event.case_id,
+            base=event.base,
+            digest=event.digest,
+            operations=event.operations,
+            words=described(plan, event.operations),
+            by=event.by,
+        )
+        plan = patched(plan, operations_from_json(event.operations))
