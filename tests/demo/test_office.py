@@ -204,7 +204,7 @@ async def test_the_log_tells_each_call_in_order(office: Office, caller: Caller) 
     first, second = await office.calls()
     assert first["at"] <= second["at"]
     written = {"n": 1, "tool": "create_employee_profile", "args": WILL, "key": "k"}
-    assert first == {**written, "ok": True, "repeated": False, "at": first["at"]}
+    assert first == {**written, "ok": True, "repeated": False, "acted": True, "at": first["at"]}
     assert (second["n"], second["key"], second["args"]) == (2, None, {"employee_id": "WZ001"})
 
 

@@ -3,7 +3,9 @@
     POST /tool                {"tool": name, "args": {...}}, optionally an Idempotency-Key header
     POST /configure_failures  {"failures": {tool: n}}: the next n calls of that tool answer 500
     POST /configure_delays    {"delays": {tool: seconds}}: its answers come that much later
-    POST /reset_failures      no call fails any more
+    POST /configure_faults    {"faults": {tool: {...} or [{...}, ...]}}: see `fault_reading`
+    POST /advance             {"seconds": n}: the office's clock, by which faults last, is put on
+    POST /reset_failures      no call fails any more, nor meets a fault
     POST /reset               everything as on the first day, the call log included
     GET  /calls /counts /state
 
@@ -29,13 +31,14 @@ import socketserver
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, cast
 
-from holdfast.demo.reception import Answer, Body, Reception, failure
+from holdfast.demo.answers import Answer, Body, failure
+from holdfast.demo.reception import Reception
 from holdfast.demo.services import Args, Refusal, bad
 from holdfast.errors import OperatorError
 
@@ -75,6 +78,8 @@ class Window(BaseHTTPRequestHandler):
         actions = {
             "/configure_failures": reception.configure_failures,
             "/configure_delays": reception.configure_delays,
+            "/configure_faults": reception.configure_faults,
+            "/advance": reception.advance,
             "/reset_failures": reception.reset_failures,
             "/reset": reception.reset,
         }
@@ -104,9 +109,14 @@ class Window(BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         time.sleep(answer.delay)
-        content = json.dumps(answer.body).encode()
+        if answer.cut:
+            self.close_connection = True
+            return
+        kind, text = _content_of(answer)
+        content = text.encode()
         self.send_response(answer.status)
-        self.send_header("Content-Type", "application/json")
+        for name, value in {"Content-Type": kind, **answer.headers}.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
         if self.close_connection:
             self.send_header("Connection", "close")
@@ -120,6 +130,13 @@ class Window(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """The call log is the record; stderr stays for tracebacks."""
+
+
+def _content_of(answer: Answer) -> tuple[str, str]:
+    if answer.page is None:
+        return "application/json", json.dumps(answer.body)
+    kind = "html" if answer.page.startswith("<") else "plain"
+    return f"text/{kind}; charset=utf-8", answer.page
 
 
 def _not_json(constant: str) -> None:
@@ -199,6 +216,10 @@ class Office:
         finally:
             await _end(process)
 
+    async def use(self, tool: str, args: Args) -> None:
+        """Have a tool do its work, as any caller does."""
+        await self._post("/tool", {"tool": tool, "args": args})
+
     async def configure_failures(self, failures: Mapping[str, int]) -> None:
         """Let the next n calls of each named tool fail."""
         await self._post("/configure_failures", {"failures": dict(failures)})
@@ -206,6 +227,14 @@ class Office:
     async def configure_delays(self, delays: Mapping[str, float]) -> None:
         """Hold back the answers of each named tool by so many seconds."""
         await self._post("/configure_delays", {"delays": dict(delays)})
+
+    async def configure_faults(self, faults: Mapping[str, Args | Sequence[Args]]) -> None:
+        """Give each named tool these faults, in place of those that it had; see `fault_reading`."""
+        await self._post("/configure_faults", {"faults": dict(faults)})
+
+    async def advance(self, seconds: float) -> None:
+        """Put the office's clock on."""
+        await self._post("/advance", {"seconds": seconds})
 
     async def reset_failures(self) -> None:
         await self._post("/reset_failures", {})
@@ -222,7 +251,7 @@ class Office:
         return cast(dict[str, int], await self._get("/counts"))
 
     async def state(self) -> dict[str, Any]:
-        """Everything the services know, and the failures and delays still to come."""
+        """Everything the services know, and the failures, delays and faults still to come."""
         return cast(dict[str, Any], await self._get("/state"))
 
     async def stop(self) -> None:
