@@ -15,12 +15,14 @@ from typing import Final, TypeVar
 from holdfast.core.agent.tables import COMMANDS as SESSION_COMMANDS
 from holdfast.core.agent.tables import SESSION
 from holdfast.core.plan.tables import COMMANDS, TASK
+from holdfast.core.repair.tables import CASE
 from holdfast.core.run.tables import INSTANCE, QUESTION, STEP, Verdict
 from holdfast.drawing.graph import INSTANCES, STEPS
 from holdfast.drawing.picture import Condition, Edge, Node, Picture
 from holdfast.drawing.svg import draw
 from holdfast.model.interaction import InteractionStatus
 from holdfast.model.plan import TaskStatus
+from holdfast.model.repair import CaseStatus
 from holdfast.model.run import RunStatus
 
 DIAGRAMS: Final = Path(__file__).parent / "diagrams"
@@ -33,6 +35,14 @@ _QUESTIONS: Final[Mapping[InteractionStatus, Condition]] = {
     InteractionStatus.ANSWERED: Condition.DONE,
     InteractionStatus.EXPIRED: Condition.FAILED,
     InteractionStatus.WITHDRAWN: Condition.CANCELLED,
+}
+_CASES: Final[Mapping[CaseStatus, Condition]] = {
+    CaseStatus.OPEN: Condition.IDLE,
+    CaseStatus.THINKING: Condition.RUNNING,
+    CaseStatus.PROPOSED: Condition.WAITING,
+    CaseStatus.APPLIED: Condition.RETRYING,
+    CaseStatus.PROVEN: Condition.DONE,
+    CaseStatus.CLOSED: Condition.CANCELLED,
 }
 _MARKS: Final[Mapping[Verdict, str]] = {
     Verdict.ACCEPT: "✓",
@@ -49,6 +59,7 @@ def documents() -> dict[str, str]:
         "session.svg": _drawn(_machine("A session", SESSION, INSTANCES)),
         "step.svg": _drawn(_machine("A step", STEP, steps)),
         "question.svg": _drawn(_questions()),
+        "case.svg": _drawn(_machine("A case", CASE, _CASES)),
         "machines.md": _machines_page(),
     }
 
@@ -109,13 +120,14 @@ def _machines_page() -> str:
         [
             "# The machines",
             "",
-            "Generated from `core/run/tables.py`, `core/plan/tables.py` and `core/agent/tables.py`"
+            "Generated from the `tables.py` of `core/run`, `core/plan`, `core/repair` and `core/agent`"
             " by `docs/make_diagrams.py`; do not edit.",
             "",
             *_section("Instance of a plan", "instance.svg", _moves_grid(INSTANCE)),
             *_section("Session with an agent", "session.svg", _moves_grid(SESSION)),
             *_section("Step", "step.svg", _moves_grid(STEP)),
             *_section("Question", "question.svg", _grid(QUESTION, InteractionStatus)),
+            *_section("Case", "case.svg", _moves_grid(CASE)),
             *_section("Task", None, _grid(TASK, TaskStatus)),
             *_section("Commands to a plan", None, _commands_grid(COMMANDS)),
             *_section("Commands to a session", None, _commands_grid(SESSION_COMMANDS)),

@@ -21,7 +21,8 @@ from chat_scene import Till, asked, open_chat, tell
 from server_scene import Office, Scene, furnish, serving, settled, start
 
 from holdfast import Holdfast
-from holdfast.runtime.machines import as_conversation
+from holdfast.core.run.state import RunState
+from holdfast.runtime.machines import as_conversation, as_plan
 from holdfast.server.settings import ServerSettings
 from holdfast.testing.model_script import Entry, Seen, call, fail
 from holdfast.testing.scripted_model import ScriptedModel
@@ -44,6 +45,13 @@ listeners:
     fields: {code: {type: secret, label: Code}}
     success_output: {task_id: "001", status: Done}
 """
+
+
+PATCH = {
+    "operations": [{"op": "set_args", "listener_id": "L001", "set": {"employee": "WZ001"}}],
+    "listener_id": "L001",
+}
+"""For an instance of `grant_access` that has failed."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,11 @@ def populate(app: Holdfast) -> World:
     return world
 
 
+def thinks(state: RunState) -> bool:
+    """Whether a model is asked about a failure of the run."""
+    return any(as_plan(state).repair.busy())
+
+
 @dataclass
 class Ground:
     """Subjects for requests, made by an admin whom no story is about."""
@@ -163,7 +176,21 @@ class Ground:
         self.world.office.failures = 1
         instance_id = await start(self.scene, "grant_access")
         assert await settled(self.scene, instance_id) == "error"
+        await self._looked_at(instance_id)
         return instance_id
+
+    async def _looked_at(self, run_id: str) -> None:
+        """Once no model thinks about its failure any more."""
+        async with asyncio.timeout(PATIENCE):
+            while thinks(await self.scene.app.engine.state(run_id)):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    async def proposed(self) -> tuple[str, str]:
+        """A failed instance, and the patch that is proposed for it."""
+        instance_id = await self.failed()
+        answer = await self.scene.admin.post(f"/instances/{instance_id}/patches", json=PATCH)
+        assert answer.status_code == 201, answer.text
+        return instance_id, answer.json()["case"]["proposal"]["patch_id"]
 
     async def question(self, run_id: str) -> dict[str, Any]:
         """The one question of a run that is open."""

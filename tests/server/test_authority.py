@@ -14,7 +14,7 @@ import httpx
 import pytest
 import schemathesis
 from chat_scene import RESPONSE, STREAM
-from hostile_scene import CROWD, PRINCIPALS, Ground, standing_ground
+from hostile_scene import CROWD, PATCH, PRINCIPALS, Ground, standing_ground
 
 from holdfast import Holdfast
 from holdfast.server.problems import MEDIA_TYPE
@@ -111,6 +111,11 @@ async def seeds_resume(ground: Ground) -> Ask:
     return Ask("/plans/grant_access/resume", {"plan_instance_id": await ground.failed()})
 
 
+async def patch_in_a_picture(ground: Ground) -> Ask:
+    instance_id, patch_id = await ground.proposed()
+    return Ask(f"/instances/{instance_id}/patches/{patch_id}/diff.svg")
+
+
 async def remembered_approval(ground: Ground) -> Ask:
     session_id, grant_id = await ground.remembered()
     return Ask(f"/chats/{session_id}/approvals/{grant_id}")
@@ -160,6 +165,11 @@ TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
         about(FAILED, "/instances/{}/rerun", {"listener_id": "L001"}),
     ),
     "cancel_instance": (OPERATORS_OF_THE_PLAN, about(WAITING, "/instances/{}/cancel")),
+    "list_cases": (OF_THE_PLAN, about(FAILED, "/instances/{}/cases")),
+    "get_case": (OF_THE_PLAN, about(FAILED, "/instances/{}/cases/case_1")),
+    "list_patches": (OF_THE_PLAN, about(FAILED, "/instances/{}/patches")),
+    "propose_patch": (OPERATORS_OF_THE_PLAN, about(FAILED, "/instances/{}/patches", PATCH)),
+    "draw_patch": (OF_THE_PLAN, patch_in_a_picture),
     "list_runs": (KNOWN, at("/runs")),
     "cancel_run": (OPERATORS_OF_THE_PLAN, about(WAITING, "/runs/{}/cancel")),
     "resume_run": (OPERATORS_OF_THE_PLAN, about(FAILED, "/runs/{}/resume")),

@@ -132,6 +132,57 @@ async def test_strangers_and_the_unauthorised_are_told_so(scene: Scene) -> None:
             await viewer.instances.start("x", plan_id="apply_computer")
 
 
+async def test_a_failed_run_is_repaired(client: Client, scene: Scene, office: Office) -> None:
+    office.failures = 1
+    run_id = (await client.instances.start("let in", plan_id="grant_access"))["id"]
+    assert await settled(scene, run_id) == "error"
+    [case] = (await client.instances.cases(run_id))["cases"]
+    assert (await client.instances.case(run_id, case["case_id"]))["case"] == case
+
+    operations = [{"op": "set_args", "listener_id": "L001", "set": {"employee": "WZ001"}}]
+    foreseen = (await client.instances.rehearse(run_id, operations, reason="an id"))["proposal"]
+    assert (foreseen["problems"], foreseen["success"]["reached"]) == ([], True)
+    unknown = [{"op": "skip", "listener_id": "L009"}]
+    assert (await client.instances.rehearse(run_id, unknown))["proposal"]["problems"]
+    assert (await client.instances.patches(run_id))["patches"] == []
+
+    made = await client.instances.propose(run_id, operations, reason="an id", listener_id="L001")
+    patch = made["case"]["proposal"]["patch_id"]
+    assert "~ L001" in await client.instances.patch_graph(run_id, patch)
+    _, secret = await scene.services.tokens.issue("another", "person", ["approver"], None)
+    async with Client(scene.url, secret) as approver:
+        await approver.interactions.answer(made["interaction"]["requestId"], option_id="apply")
+    assert await settled(scene, run_id) == "done"
+    [applied] = (await client.instances.patches(run_id))["patches"]
+    assert applied["patch_id"] == patch
+    born, then = [await client.runs.definition(run_id, at=one) for one in (1, None)]
+    last = (await client.runs.get(run_id))["version"]
+    now = await client.runs.definition(run_id, at=last)
+    assert born["digest"] == then["digest"] == applied["base"]
+    assert now["digest"] == applied["digest"]
+
+
+async def test_what_is_wrong_with_a_patch_comes_as_its_error(
+    client: Client, scene: Scene, office: Office
+) -> None:
+    office.failures = 1
+    run_id = (await client.instances.start("let in", plan_id="grant_access"))["id"]
+    await settled(scene, run_id)
+    unknown = [{"op": "skip", "listener_id": "L008"}, {"op": "skip", "listener_id": "L009"}]
+    with pytest.raises(errors.PatchRejected) as rejected:
+        await client.instances.propose(run_id, unknown)
+    assert [one.partition(":")[0] for one in rejected.value.problems] == [
+        "operations[0].listener_id",
+        "operations[1].listener_id",
+    ]
+    with pytest.raises(errors.NotAllowed, match="today's version"):
+        await client.instances.propose(run_id, to_current=True)
+    chinese = await client.instances.rehearse(run_id, unknown, language="zh")
+    assert len(chinese["proposal"]["problems"]) == 2
+    with pytest.raises(errors.InvalidValue):
+        await client.instances.propose(run_id, [{"op": "skip", "n": float("nan")}])
+
+
 def test_whatever_a_name_contains_stays_one_part_of_the_path() -> None:
     assert path_of("runs", "../a b/ü?x#y") == "/runs/..%2Fa%20b%2F%C3%BC%3Fx%23y"
 

@@ -122,7 +122,8 @@ def checked(case: schemathesis.Case, answer: schemathesis.Response) -> None:
 
 async def known_ids(ground: Ground) -> dict[str, list[str]]:
     """What there is, by the names that paths have for it."""
-    instances = [await ground.waiting(), await ground.failed()]
+    mended, patch_id = await ground.proposed()
+    instances = [await ground.waiting(), await ground.failed(), mended]
     question, consent, locked = (
         (await ground.question(instances[0]))["requestId"],
         (await ground.approval())["requestId"],
@@ -136,6 +137,8 @@ async def known_ids(ground: Ground) -> dict[str, list[str]]:
         "digest": [digest],
         "plan_instance_id": instances,
         "instance_id": instances,
+        "case_id": ["case_1", "case_2"],
+        "patch_id": [patch_id],
         "run_id": [*instances, session_id, conversation_id],
         "request_id": [question, consent, locked],
         "field": ["code"],

@@ -35,6 +35,7 @@ DEEDS: Final[Mapping[str, list[str]]] = {
     "edit_task_context": ["edited_context"],
     "rerun_from_listener": ["reran"],
     "cancel_instance": ["cancelled"],
+    "propose_patch": ["proposed"],
     "cancel_run": ["cancelled"],
     "resume_run": ["resumed"],
     "answer_interaction": ["answered"],

@@ -96,9 +96,73 @@ class Instances(Resource):
     async def cancel(self, instance_id: str, *, reason: str = "") -> Answer:
         return await self._do(instance_id, "cancel", reason=reason)
 
+    async def cases(self, instance_id: str, *, language: str | None = None) -> Answer:
+        """Its failures that a repair could mend, with diagnoses and proposals."""
+        path = path_of("instances", instance_id, "cases")
+        return answered(await self._transport.get_in(language, path))
+
+    async def case(self, instance_id: str, case_id: str, *, language: str | None = None) -> Answer:
+        path = path_of("instances", instance_id, "cases", case_id)
+        return answered(await self._transport.get_in(language, path))
+
+    async def patches(self, instance_id: str, *, language: str | None = None) -> Answer:
+        """How its plan has changed since it began."""
+        return answered(await self._transport.get_in(language, _patches(instance_id)))
+
+    async def patch_graph(
+        self, instance_id: str, patch_id: str, *, language: str | None = None
+    ) -> str:
+        """The plan before and after a patch, applied or proposed, as SVG."""
+        path = path_of("instances", instance_id, "patches", patch_id, "diff.svg")
+        return await self._transport.text(path, language)
+
+    async def propose(
+        self,
+        instance_id: str,
+        operations: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        reason: str = "",
+        listener_id: str | None = None,
+        to_current: bool = False,
+    ) -> Answer:
+        """Ask for consent to a change of its plan, or with `to_current` to bring it to today's
+        version; PatchRejected has everything that speaks against it."""
+        body = _patch(operations, reason, listener_id, to_current)
+        return answered(await self._transport.post(_patches(instance_id), body))
+
+    async def rehearse(
+        self,
+        instance_id: str,
+        operations: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        reason: str = "",
+        listener_id: str | None = None,
+        to_current: bool = False,
+        language: str | None = None,
+    ) -> Answer:
+        """What such a change would do, or its `problems`; nothing is changed."""
+        body = _patch(operations, reason, listener_id, to_current)
+        path = _patches(instance_id)
+        return answered(await self._transport.post_in(language, path, body, rehearse=True))
+
     async def _do(self, instance_id: str, what: str, **body: Any) -> Answer:
         path = path_of("instances", instance_id, what)
         return answered(await self._transport.post(path, given(**body) or None))
+
+
+def _patches(instance_id: str) -> str:
+    return path_of("instances", instance_id, "patches")
+
+
+def _patch(
+    operations: Sequence[Mapping[str, Any]] | None,
+    reason: str,
+    listener_id: str | None,
+    to_current: bool,
+) -> Answer:
+    listed = None if operations is None else [*operations]
+    body = given(operations=listed, reason=reason, listener_id=listener_id)
+    return {**body, "to_current": True} if to_current else body
 
 
 class Runs(Resource):
@@ -159,6 +223,7 @@ class Runs(Resource):
         """What the run's tools raised, for those who may operate it."""
         return answered(await self._transport.get(path_of("runs", run_id, "tracebacks")))
 
-    async def definition(self, run_id: str) -> Answer:
-        """What the run is pinned to: the plan, agent or settings it began with."""
-        return answered(await self._transport.get(path_of("runs", run_id, "definition")))
+    async def definition(self, run_id: str, *, at: int | None = None) -> Answer:
+        """What the run is pinned to: the plan, agent or settings it began with; with `at` what held
+        after that event, a plan with its patches up to there."""
+        return answered(await self._transport.get(path_of("runs", run_id, "definition"), at=at))

@@ -79,6 +79,8 @@ def _particular(kind: str, detail: str, members: Mapping[str, Any]) -> errors.Ho
             return errors.InvalidValue(detail.removeprefix(f"{path}: "), path)
         case "plan-rejected":
             return errors.PlanRejected([errors.Problem(**one) for one in members["problems"]])
+        case "patch-rejected":
+            return errors.PatchRejected([str(one["message"]) for one in members["problems"]])
         case "form-rejected":
             problems = [((one["place"],), one["message"]) for one in members["problems"]]
             return errors.FormRejected([errors.FormProblem(*one) for one in problems])

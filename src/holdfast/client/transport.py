@@ -64,11 +64,18 @@ class Transport:
         asked = in_language(language)
         return _json(await self.send("GET", path, parameters=parameters, headers=asked))
 
-    async def text(self, path: str) -> str:
-        return (await self.send("GET", path)).text
+    async def text(self, path: str, language: str | None = None) -> str:
+        return (await self.send("GET", path, headers=in_language(language))).text
 
     async def post(self, path: str, body: Any = None, **parameters: Any) -> Any:
-        return _json(await self.send("POST", path, body, parameters))
+        return await self.post_in(None, path, body, **parameters)
+
+    async def post_in(
+        self, language: str | None, path: str, body: Any = None, **parameters: Any
+    ) -> Any:
+        """As `post`, told in a language."""
+        asked = in_language(language)
+        return _json(await self.send("POST", path, body, parameters, headers=asked))
 
     async def put(self, path: str, body: Any) -> Any:
         return _json(await self.send("PUT", path, body))

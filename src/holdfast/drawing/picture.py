@@ -58,12 +58,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An arrow between two nodes, named by their places in the picture."""
+    """An arrow between two nodes, named by their places in the picture; `classes` as a node's."""
 
     source: int
     target: int
     label: str = ""
     failure: bool = False
+    classes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

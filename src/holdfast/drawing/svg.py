@@ -101,14 +101,19 @@ stroke-width:3px;paint-order:stroke;text-anchor:middle}}
 
 
 def draw(
-    picture: Picture, *, styled: bool = True, reach_back: int = 6, language: str = "en"
+    picture: Picture,
+    *,
+    styled: bool = True,
+    reach_back: int = 6,
+    language: str = "en",
+    style: str = STYLE,
 ) -> str:
     """The drawing; arrows that lead back over more than `reach_back` layers are cut short."""
     shown = in_language(_with_references(picture, reach_back), language)
     links = _links(shown)
     boxes = [_box(node) for node in shown.nodes]
     layout = arrange(boxes, links, rank(len(boxes), links), _label_widths(shown.edges))
-    return "".join(_document(shown, layout, styled))
+    return "".join(_document(shown, layout, style if styled else ""))
 
 
 def _label_widths(edges: Sequence[Edge]) -> dict[int, float]:
@@ -165,7 +170,7 @@ def _room(text: str, size: float) -> float:
     return (wide + (columns(text) - 2 * wide) * _NARROW) * size
 
 
-def _document(picture: Picture, layout: Layout, styled: bool) -> Iterator[str]:
+def _document(picture: Picture, layout: Layout, style: str) -> Iterator[str]:
     width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
     title = visible(picture.title)
     yield (
@@ -174,8 +179,8 @@ def _document(picture: Picture, layout: Layout, styled: bool) -> Iterator[str]:
         f' width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}">\n'
         f"<title>{escape(title)}</title>\n<desc>{escape(visible(picture.description))}</desc>\n"
     )
-    if styled:
-        yield f"<style>\n{STYLE}</style>\n"
+    if style:
+        yield f"<style>\n{style}</style>\n"
     yield f'<rect class="canvas" width="{_n(width)}" height="{_n(height)}"/>\n'
     yield f'<g transform="translate({_n(_MARGIN)} {_n(_MARGIN)})">\n<g aria-hidden="true">\n'
     yield from _edges(picture, layout)
@@ -209,7 +214,7 @@ def _parallel_shifts(edges: Sequence[Edge]) -> list[float]:
 
 def _edge(picture: Picture, edge: Edge, path: Sequence[Point], way: float) -> str:
     source, target = picture.nodes[edge.source].id, picture.nodes[edge.target].id
-    kind = "edge failure" if edge.failure else "edge"
+    kind = " ".join(["edge", *["failure"] * edge.failure, *filter(None, [edge.classes])])
     return (
         f'<g class="{kind}" data-from={_attribute(source)} data-to={_attribute(target)}>'
         f'<path class="line" d="{_curve(path, way)}"/>'

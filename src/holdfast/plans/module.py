@@ -36,14 +36,24 @@ from holdfast.language.strict import strict_json, strict_text
 from holdfast.model import commands as c
 from holdfast.model.effects import ConsultPlanner, Diagnose
 from holdfast.model.form import Field, FieldType, Form
+from holdfast.model.message import Usage
 from holdfast.model.plan import Listener, Plan, PlanInstanceStatus
 from holdfast.model.repair import Diagnosis, Look, Mend, RepairMode, Thought
 from holdfast.model.retry import Advice, Cause, FailureKind, GiveUp, Retry
 from holdfast.model.values import Json
+from holdfast.plans.draft_plan import draft_plan, values_of
+from holdfast.plans.drafts import LONGEST_PROMPT, Approvals, Drafts, Drawn
 from holdfast.plans.repairs import Repairer
 from holdfast.plans.results import Taken, result_of_answer
 from holdfast.plans.routing import Routed, route
-from holdfast.plans.selection import chooser, chosen_plan, inputs_in, named_plan, secret_inputs
+from holdfast.plans.selection import (
+    chooser,
+    chosen_plan,
+    inputs_in,
+    named_plan,
+    secret_inputs,
+    spending,
+)
 from holdfast.repair.looking import auto_covers
 from holdfast.runs.handles import (
     PlanInstance,
@@ -56,6 +66,7 @@ from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.machines import as_plan
 from holdfast.work.advice import hook_advice
 from holdfast.work.driver import ListenerContext, TaskDriver
+from holdfast.work.thinker import Thinker
 
 __all__ = [
     "GiveUp",
@@ -134,7 +145,8 @@ class PlannerAgent:
         return 0 if situation.kind in hopeless else self.max_retry_count
 
     async def choose_plan(self, prompt: str, plans: Sequence[Plan]) -> str | None:
-        """The plan that a prompt is for; None has a person choose. Override to choose otherwise."""
+        """The plan that a prompt is for; None where it is not known, so that one is drawn up or a
+        person chooses. Override to choose otherwise."""
         named = named_plan(prompt, plans)
         if named is None and self._thinks():
             return await chosen_plan(self.llm_client, prompt, plans)
@@ -152,7 +164,12 @@ class PlannerAgent:
         return {**await inputs_in(self.llm_client, prompt, Form(missing)), **given}
 
     def _thinks(self) -> bool:
-        return getattr(self.llm_client, "default_model", None) is not None
+        return self.thinker() is not None
+
+    def thinker(self) -> Thinker | None:
+        """The model to ask, where one is named."""
+        named = getattr(self.llm_client, "default_model", None) is not None
+        return self.llm_client if named else None
 
     async def on_task_status_change(
         self, task_instance: TaskInstance, plan_context: Mapping[str, Any]
@@ -207,6 +224,8 @@ class PlannerAgent:
         """The engine's question, and what the hook made of it; of a failure that is not tried
         again also what is known of it."""
         advice = await self._retry_advice(effect, state)
+        if self.repairer is not None and isinstance(advice, Retry) and _learns(advice, state):
+            advice = await self.repairer.worth_waiting(advice, effect, state)
         if isinstance(advice, Retry) and effect.retry_count < advice.most:
             return advice, None
         look = await self._look(effect, state)
@@ -280,6 +299,11 @@ class PlannerAgent:
         return self.plan_module
 
 
+def _learns(advice: Retry, state: PlanState) -> bool:
+    """Whether the author leaves it to experience when a further round is worth it."""
+    return advice.delay is None and state.plan.plan.repair.mode is RepairMode.AUTO
+
+
 def _may_be_read(field: Field, given: Mapping[str, Json]) -> bool:
     """A secret is never looked for in a prompt, nor told to a model."""
     return field.name not in given and field.type is not FieldType.SECRET
@@ -305,6 +329,16 @@ class ListenerRepo:
             return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """The plan that a prompt leads to, and the form of what is given for it, or for any that it may
+    lead to; `draws_up`: it makes a plan first."""
+
+    plan: CompiledPlan
+    form: Form
+    draws_up: bool = False
+
+
 class PlanModule:
     """Starts plans, finds their instances, and passes people's words on to them."""
 
@@ -317,6 +351,7 @@ class PlanModule:
         self.planner_agent.plan_module = self
         self.planner_agent.task_driver = task_driver
         self.listener_repo = ListenerRepo(self)
+        self.drafts: Drafts | None = None
 
     async def start_plan_by_prompt(
         self,
@@ -328,38 +363,71 @@ class PlanModule:
     ) -> PlanInstance:
         """Start an instance, which drives itself; `values` are the plan's inputs.
 
-        Without `plan_id` the planner chooses a plan, or the instance asks which is meant.
+        Without `plan_id` the planner chooses a plan. Where none fits, the instance has a model draw
+        one up and asks for approval, or without a model asks which is meant.
         """
-        words = strict_text(prompt, "prompt", longest=100_000)
+        words = strict_text(prompt, "prompt", longest=LONGEST_PROMPT)
         given = strict_json(dict(values or {}))
-        plan, form = await self._plan_for(words, plan_id, given)
-        run_id = f"inst_{await self.engine.journal.next_number('inst'):06d}"
-        attached = NOTHING
-        if form.fields:
-            sealed = await self.vault.take(form, given, SecretScope(run_id, run_id))
-            given, attached = sealed.data, Attached(kept=sealed.kept)
-        given = await self.planner_agent.complete_inputs(words, plan.plan, given)
-        command = c.StartRun(plan.plan.plan_id, words, given, by=strict_text(by, "by"))
+        by = strict_text(by, "by")
+        with spending() as spent:
+            meant = await self._plan_for(words, plan_id, given)
+            plan, form = meant.plan, meant.form
+            run_id = f"inst_{await self.engine.journal.next_number('inst'):06d}"
+            attached = NOTHING
+            if form.fields:
+                sealed = await self.vault.take(form, given, SecretScope(run_id, run_id))
+                given, attached = sealed.data, Attached(kept=sealed.kept)
+            values = await self.planner_agent.complete_inputs(words, plan.plan, given)
+        if meant.draws_up:
+            values = values_of(words, values)
+        usage = sum(spent, start=Usage())
+        command = c.StartRun(plan.plan.plan_id, words, values, by=by, usage=usage)
         state = await self.engine.begin(run_id, plan, command, attached=attached)
         return PlanInstance(self.engine, state)
 
+    async def draft(self, prompt: str, *, values: Mapping[str, Any] | None = None) -> Drawn:
+        """The plan that a model would draw up for this, and what it would do; nothing is started.
+
+        NotAllowed where no model is named.
+        """
+        return await self._drafts().draft(prompt, values)
+
+    async def adopt(
+        self, run_id: str, plan_id: str, *, by: str = LOCAL, approvals: Approvals = "keep"
+    ) -> Plan:
+        """Make the plan that was drawn up in a run one of the catalogue, under an id of its own.
+
+        Its steps go on asking for approval, unless the author drops that; what tools ask for by
+        their own rules they always ask for.
+        """
+        return await self._drafts().adopt(run_id, plan_id, by=by, approvals=approvals)
+
+    def _drafts(self) -> Drafts:
+        if self.drafts is None:
+            raise NotAllowed("this PlanModule belongs to no application yet")
+        return self.drafts
+
     async def _plan_for(
         self, prompt: str, plan_id: str | None, given: Mapping[str, Json]
-    ) -> tuple[CompiledPlan, Form]:
-        """The plan, and the form of what is given for it, or for any that it may lead to."""
-        library = self.engine.definitions
+    ) -> _Meant:
+        library, draws_up = self.engine.definitions, self._draws_up()
         if plan_id is not None:
             plan = library.current(plan_id)
-            return plan, plan.plan.inputs
+            return _Meant(plan, plan.plan.inputs)
         plans = [library.current(one).plan for one in sorted(library.plan_ids())]
-        if not plans:
+        if not plans and not draws_up:
             raise NotFound(msg("no plan is loaded that the prompt could be for"))
-        chosen = await self.planner_agent.choose_plan(prompt, plans)
+        chosen = await self.planner_agent.choose_plan(prompt, plans) if plans else None
         if chosen is not None:
             plan = library.current(chosen)
-            return plan, plan.plan.inputs
-        asking = chooser(plans, prompt, given)
-        return CompiledPlan(asking, plan_digest(asking)), secret_inputs(plans)
+            return _Meant(plan, plan.plan.inputs)
+        asking = draft_plan(plans, given) if draws_up else chooser(plans, prompt, given)
+        made = CompiledPlan(asking, plan_digest(asking))
+        return _Meant(made, secret_inputs(plans), draws_up)
+
+    def _draws_up(self) -> bool:
+        """Whether there is a model that could make a plan where none fits."""
+        return self.drafts is not None and self.drafts.has_model
 
     async def get_plan_instance(self, plan_instance_id: str) -> PlanInstance | None:
         try:

@@ -8,6 +8,7 @@ loop, because a plan may have ten thousand listeners.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -17,30 +18,36 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.repair.difference import difference
 from holdfast.core.repair.operations import read_operations
 from holdfast.core.repair.state import CaseState
-from holdfast.errors import NotFound, PatchRejected
+from holdfast.errors import NotFound, OperatorError, PatchRejected
 from holdfast.i18n.message import msg
 from holdfast.language.strict import canonical_json, strict_text
 from holdfast.model import commands as c
-from holdfast.model.effects import Diagnose
+from holdfast.model.effects import ConsultPlanner, Diagnose
 from holdfast.model.message import ToolOffer
 from holdfast.model.plan import Listener, Plan, ToolAction
 from holdfast.model.repair import Diagnosis, Lesson, Look, PlanPatch, Proposal, Thought, Verdict
-from holdfast.model.retry import Cause, Failure, FailureKind
+from holdfast.model.retry import Cause, Failure, FailureKind, GiveUp, Retry
 from holdfast.model.values import Json, JsonObject
 from holdfast.plans.case_facts import CaseFacts, gathered
+from holdfast.repair.budgets import Call
 from holdfast.repair.checks import judge
 from holdfast.repair.contract import Asked
 from holdfast.repair.evidence import evidence_of
+from holdfast.repair.lessons import key_of
 from holdfast.repair.looking import look, sound_candidates
 from holdfast.repair.surroundings import Surroundings
+from holdfast.repair.waits import failing_of, held, weighed
 from holdfast.repair.words import described
 from holdfast.runtime.engine import Engine
+from holdfast.runtime.experience import ExperienceKeeper
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.machines import as_plan
 from holdfast.source.check import Catalog
 from holdfast.work.diagnosing import think
 from holdfast.work.thinker import Thinker
 from holdfast.work.tools import ToolRegistry
+
+log = logging.getLogger("holdfast")
 
 BY_A_PERSON: Final = "person"
 BY_A_MODEL: Final = "model:written"
@@ -83,17 +90,50 @@ class Repairer:
         self, state: PlanState, listener_id: str, failure: Failure, case_id: str, *, has_model: bool
     ) -> Look:
         facts = await self._facts(state)
+        lessons = await self._lessons(state, listener_id, failure, facts.surroundings)
 
         def work() -> Look:
             found = evidence_of(facts.events, listener_id)
-            lessons = self._lessons(state, listener_id, failure)
             of = (state, listener_id, failure, found, facts.surroundings, lessons)
             return look(*of, has_model=has_model, case_id=case_id, **facts.judging)
 
         return await asyncio.to_thread(work)
 
-    def _lessons(self, state: PlanState, listener_id: str, failure: Failure) -> tuple[Lesson, ...]:
-        return ()
+    async def _lessons(
+        self, state: PlanState, listener_id: str, failure: Failure, known: Surroundings
+    ) -> tuple[Lesson, ...]:
+        """What has repaired this very failure in other runs of the plan."""
+        if listener_id not in state.plan.listeners:
+            return ()
+        tool = state.plan.listeners[listener_id].tool
+        facts = known.tools.get(tool) if tool else None
+        key = key_of(state, listener_id, facts.version if facts else "", failure.fingerprint)
+        return (await self._experience()).lessons_for(key)
+
+    async def worth_waiting(
+        self, advice: Retry, effect: ConsultPlanner, state: PlanState
+    ) -> Retry | GiveUp:
+        """When a further round is worth it, as learned from how others like it recovered; as the
+        author's backoff has it where too few are known. A service that asks for more has it."""
+        failure, listener_id = effect.failure, effect.listener_id
+        failing = failing_of(state, listener_id, failure, self._engine.clock.now())
+        if failing is None or effect.retry_count >= advice.most:
+            return advice
+        keeper = await self._experience()
+        found = weighed(advice, keeper.moments(failing.tool, failure, state.run_id), failing)
+        if isinstance(found, GiveUp):
+            return found
+        call = Call(state.run_id, listener_id)
+        return held(found, failing, *keeper.hold(failing.tool, failure, call))
+
+    async def _experience(self) -> ExperienceKeeper:
+        """As far as it can be read: a run that failed is dealt with all the same."""
+        learning = self._engine.learning
+        try:
+            return await learning.experience()
+        except OperatorError as error:
+            log.warning("what is known of failures cannot be read: %s", error)
+            return learning.keeper
 
     def _asked(self, state: PlanState, case: CaseState, facts: CaseFacts) -> Asked:
         plan, ids = state.plan.plan, [one.listener_id for one in state.plan.plan.listeners]

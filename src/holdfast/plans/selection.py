@@ -16,8 +16,11 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import chain, count
+from typing import Final
 
 from holdfast.errors import ToolError
 from holdfast.forms.schemas import json_schema
@@ -30,7 +33,7 @@ from holdfast.model.interaction import (
     InteractionOption,
     InteractionType,
 )
-from holdfast.model.message import ToolOffer, UserSaid
+from holdfast.model.message import ToolOffer, Usage, UserSaid
 from holdfast.model.plan import (
     HumanAction,
     Listener,
@@ -114,6 +117,19 @@ async def chosen_plan(models: Thinker, prompt: str, plans: Sequence[Plan]) -> st
     return plan_id if plan_id in ids else None
 
 
+_SPENT: Final[ContextVar[list[Usage] | None]] = ContextVar("holdfast_spent", default=None)
+
+
+@contextmanager
+def spending() -> Iterator[list[Usage]]:
+    """What the requests cost that are made meanwhile."""
+    token = _SPENT.set(spent := [])
+    try:
+        yield spent
+    finally:
+        _SPENT.reset(token)
+
+
 async def inputs_in(models: Thinker, prompt: str, form: Form) -> dict[str, Json]:
     """What the prompt says of the inputs, as far as it fits them."""
     offer = ToolOffer(
@@ -146,6 +162,8 @@ async def _called(
     except ToolError as error:
         log.warning("the model could not read the prompt: %s", error)
         return {}
+    if (spent := _SPENT.get()) is not None:
+        spent.append(reply.usage)
     calls = [call for call in reply.calls if call.tool == offer.name and call.malformed is None]
     return calls[0].args if len(calls) == 1 else {}
 
@@ -174,18 +192,22 @@ def secret_inputs(plans: Iterable[Plan]) -> Form:
     return Form(tuple(Field(name, FieldType.SECRET) for name in sorted(names)))
 
 
+def option_of(plan: Plan, **metadata: Json) -> InteractionOption:
+    """To choose this plan; its id is among what the answer brings."""
+    return InteractionOption(
+        plan.plan_id,
+        plan.name or plan.plan_id,
+        InteractionAction.APPROVE_AND_EXECUTE,
+        description=plan.description,
+        metadata={"plan_id": plan.plan_id, **metadata},
+    )
+
+
 def _question(plans: Sequence[Plan]) -> Listener:
-    options = [
-        InteractionOption(
-            plan.plan_id,
-            plan.name or plan.plan_id,
-            InteractionAction.APPROVE_AND_EXECUTE,
-            description=plan.description,
-            metadata={"plan_id": plan.plan_id},
-        )
-        for plan in plans
-    ]
-    none = InteractionOption(_free_id(plans), msg("None of these"), InteractionAction.TERMINATE)
+    options = map(option_of, plans)
+    none = InteractionOption(
+        free_id(_NONE, plans), msg("None of these"), InteractionAction.TERMINATE
+    )
     asking = Asking(
         title=msg("Which plan is meant?"),
         type=InteractionType.USER_CHOICE,
@@ -200,11 +222,11 @@ def _question(plans: Sequence[Plan]) -> Listener:
     )
 
 
-def _free_id(plans: Sequence[Plan]) -> str:
+def free_id(wanted: str, plans: Sequence[Plan]) -> str:
     """An option of our own, whatever the plans are called."""
     taken = {plan.plan_id for plan in plans}
-    further = (f"{_NONE}_{number}" for number in count(2))
-    return next(one for one in chain((_NONE,), further) if one not in taken)
+    further = (f"{wanted}_{number}" for number in count(2))
+    return next(one for one in chain((wanted,), further) if one not in taken)
 
 
 def _run(plan: Plan, handed: Mapping[str, str]) -> Listener:

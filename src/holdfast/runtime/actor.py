@@ -156,6 +156,8 @@ class Actor:
     claim of a snippet that is still at work."""
     draining: bool = False
     stale: bool = False
+    wanted: str = ""
+    """The version that a ready step would run, to be read before the next turn."""
     appending: int = 0
     """The version that an append will have made which is under way, on a shared journal."""
     drive: Drive | None = None

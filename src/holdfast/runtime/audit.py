@@ -14,7 +14,7 @@ from holdfast.core.run.state import RunState
 from holdfast.journal.port import NOTHING, Attached, AuditRecord, ExpiringValue
 from holdfast.language.strict import canonical_json, digest
 from holdfast.model import commands as c
-from holdfast.model.interaction import InteractionRequest
+from holdfast.model.interaction import REPAIR, InteractionRequest
 from holdfast.model.record import adapter
 from holdfast.model.values import Json
 from holdfast.runtime.identity import Claim, Identity, current
@@ -48,10 +48,12 @@ def audit_record_of(
 
 
 def _consented(command: c.Answer, state: RunState) -> dict[str, Json]:
-    """The digest of the call that an approval lets run, as it was shown or as it was changed."""
+    """The digest of the call that an approval lets run, as it was shown or as it was changed, or
+    of the repair that is made."""
     question, decided = state.questions[command.question_id], command.resolution
     action = action_of(question, question.option_id) if decided is None else decided.action
-    runs = question.purpose == "approval" and action in LEADS_TO_THE_CALL and not question.wish
+    bound = question.purpose in ("approval", REPAIR)
+    runs = bound and action in LEADS_TO_THE_CALL and not question.wish
     return {"consent": question.consent} if runs else {}
 
 
@@ -143,6 +145,8 @@ def _told(command: c.Command) -> _Told | None:
             return _Told("asked", request.request_id)
         case c.Propose(tool=tool, call_id=call_id):
             return _Told("proposed", tool, {"call_id": call_id})
+        case c.ProposePatch(proposal=proposal):
+            return _Told("proposed", proposal.patch.patch_id, {"consent": proposal.verdict.consent})
         case c.RememberApproval(tool=tool, version=version):
             return _Told("granted", tool, {"version": version})
         case c.RevokeApproval(grant_id=grant_id):
@@ -175,6 +179,9 @@ def _told(command: c.Command) -> _Told | None:
             | c.StartStep()
             | c.ReportOutcome()
             | c.Advise()
+            | c.ReportDiagnosis()
+            | c.ReviewProposal()
+            | c.WakeEarly()
             | c.HearChild()
             | c.Tick()
             | c.Recover()

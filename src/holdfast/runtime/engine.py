@@ -37,6 +37,7 @@ from holdfast.runtime.hints import Outbox
 from holdfast.runtime.housekeeping import Housekeeper
 from holdfast.runtime.hub import Hub, Watcher
 from holdfast.runtime.identity import LOCAL, current
+from holdfast.runtime.learning import Learning
 from holdfast.runtime.machines import Definition, blank
 from holdfast.runtime.registry import ActorRegistry, DefinitionRegistry
 from holdfast.runtime.scheduler import Scheduler
@@ -88,12 +89,13 @@ class Engine:
         if shared is not None and self.outbox is not None:
             self.drives = Drives(shared, background, self.outbox, concurrency)
         self._timers = Timers(self.drives or journal, self.clock, self._ring)
+        executor = Executor(worker, planner, limit, self.clock, faults)
         self._turns = TurnLoop(
             journal,
             self.definitions,
             self._actors,
             Scheduler(worker, self.definitions, limit, self.four_eyes, self.clock),
-            Executor(worker, planner, limit, self.clock, faults),
+            executor,
             limit,
             planner,
             self.four_eyes,
@@ -104,11 +106,20 @@ class Engine:
             background,
             self.drives,
         )
+        self.learning = Learning(journal, self.clock, background, self._wake_early)
+        self._turns.learns = self.learning.note
+        loads = self.learning.keeper.loads
+        executor.strained, executor.earns = loads.strained, loads.succeeded
         self.follower: Follower | None = None
         if shared is not None and self.drives is not None and self.outbox is not None:
             self.follower = Follower(
                 shared, self._actors, self._turns, self.drives, self.hub, self.outbox.sender
             )
+            self.follower.sweeps.append(self.learning.look)
+
+    def _wake_early(self, run_id: str, step_id: str) -> None:
+        """Another run has found that what this one waits for is there again."""
+        self._turns.background.spawn(self._turns.post(run_id, Envelope(c.WakeEarly(step_id))))
 
     @property
     def housekeeper(self) -> Housekeeper:
@@ -148,6 +159,7 @@ class Engine:
         await self.stop_looking()
         self._hang_up()
         await self._turns.background.finish(grace)
+        await self.learning.close()
         await self.worker.close()
         for actor in tuple(self._actors.by_id.values()):
             if actor.unsaved or actor.mailbox:

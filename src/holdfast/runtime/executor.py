@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Container, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, get_args
 
@@ -359,6 +359,9 @@ class Executor:
         self._limit = limit
         self._clock = clock
         self._faults = faults
+        self.strained: Container[str] = ()
+        self.earns: Callable[[str], None] = lambda tool: None
+        """Hears of each success of a tool that is `strained`: its retries are bounded by them."""
 
     async def perform(
         self, actor: Actor, effect: Performed, task: asyncio.Task[Any], receiver: Receiver
@@ -389,6 +392,8 @@ class Executor:
         # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
         actor.in_flight.pop(key, None)
         if called and type(outcome) not in _FAILURES:
+            if effect.tool in self.strained and type(outcome) is not c.NotSent:
+                self.earns(effect.tool)
             return envelope(report_outcome(work.step_id, work.firing, work.claim, outcome))
         return self.reported(work, outcome, lazy=is_pure(effect))
 

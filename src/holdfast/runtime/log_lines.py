@@ -25,7 +25,10 @@ from holdfast.runtime.log_context import CARRIED, REQUEST
 WORK_FIELDS: Final = ("run", "step", "attempt", "claim")
 REQUEST_FIELDS: Final = ("person", "request")
 ACCESS_FIELDS: Final = ("client", "method", "path", "status")
-FIELDS: Final = (*WORK_FIELDS, *REQUEST_FIELDS, *ACCESS_FIELDS)
+ALERT: Final = "alert"
+"""The kind of an alert."""
+
+FIELDS: Final = (*WORK_FIELDS, ALERT, *REQUEST_FIELDS, *ACCESS_FIELDS)
 LONGEST: Final = 16_000
 """How many characters of a message, and of a traceback, a line has."""
 

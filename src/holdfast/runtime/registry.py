@@ -46,6 +46,14 @@ _OF_MOST_PLANS = (
 )
 
 
+class NotRead(Exception):
+    """A version that has to be read from the journal first (`DefinitionRegistry.recall`)."""
+
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
+        super().__init__(digest)
+
+
 class DefinitionRegistry:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -53,6 +61,7 @@ class DefinitionRegistry:
         self._agents: dict[str, AgentDefinition] = {}
         self._by_digest: dict[str, Definition] = {}
         self._stored: set[str] = set()
+        self._absent: set[str] = set()
         self._authors: dict[str, tuple[str, ...]] = {}
 
     def add(self, plan: Plan) -> CompiledPlan:
@@ -92,6 +101,23 @@ class DefinitionRegistry:
 
     def current(self, plan_id: str) -> CompiledPlan:
         return _named("plan", plan_id, self._plans)
+
+    def version(self, plan_id: str, digest: str) -> CompiledPlan:
+        """A version of a plan, be it today's or not; NotRead before `recall` has looked for it."""
+        known = self._by_digest.get(digest)
+        if known is None and digest not in self._absent:
+            raise NotRead(digest)
+        if isinstance(known, CompiledPlan) and known.plan.plan_id == plan_id:
+            return known
+        self._absent.discard(digest)
+        raise NotFound(msg("there is no version {version} of {plan}", version=digest, plan=plan_id))
+
+    async def recall(self, digest: str) -> None:
+        """Read a version, if it is there."""
+        try:
+            await self.by_digest(digest)
+        except JournalDamaged:
+            self._absent.add(digest)
 
     def agent(self, agent_id: str) -> AgentDefinition:
         return _named("agent", agent_id, self._agents)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from holdfast.core.plan.state import PlanState
 from holdfast.errors import (
     CallerError,
     HoldfastError,
@@ -23,15 +24,17 @@ from holdfast.i18n.message import msg
 from holdfast.journal.port import NOTHING
 from holdfast.model import commands as c
 from holdfast.model import effects as f
+from holdfast.model.plan import VERSION
 from holdfast.model.record import constructor
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import Parent
+from holdfast.model.values import Json
 from holdfast.runtime.actor import Actor, Envelope, append_of, is_ready, report
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.executor import ConcurrencyLimit, Worker, is_pure
 from holdfast.runtime.four_eyes import FourEyes
 from holdfast.runtime.machines import blank
-from holdfast.runtime.registry import DefinitionRegistry
+from holdfast.runtime.registry import CompiledPlan, DefinitionRegistry, NotRead
 from holdfast.runtime.tracebacks import noted
 
 log = logging.getLogger("holdfast")
@@ -189,6 +192,12 @@ class Scheduler:
                 called = len(begun) == 1 and isinstance(begun[0], f.CallTool)
                 if not called:
                     begun = self._go_on(actor, begun)
+            except NotRead as missing:
+                # The step stays ready for the next turn, which comes at once.
+                builder.rewind(actor.committed, mark)
+                actor.wanted = missing.digest
+                actor.mailbox.append(Envelope(c.Tick(), lazy=True))
+                begun = ()
             except Exception:
                 # A mistake of ours: the step stays ready, and no other is affected.
                 builder.rewind(actor.committed, mark)
@@ -237,12 +246,12 @@ class Scheduler:
         parent = Parent(actor.run_id, effect.work.step_id, effect.work.firing)
         by, moment = actor.state.started_by, actor.builder.moment
         if isinstance(effect, f.StartChild):
-            plan = self._definitions.current(effect.plan_id)
+            plan, values = self._plan_of(actor, effect)
             child = Actor.of(blank(effect.child_id, plan), moment)
             start = c.StartRun(
                 plan_id=effect.plan_id,
                 prompt=getattr(actor.state, "prompt", ""),
-                values=effect.values,
+                values=values,
                 root_id=effect.root_id,
                 parent=parent,
                 by=by,
@@ -266,6 +275,15 @@ class Scheduler:
         actor.child_appends.append((append_of(child), child))
         child.committed = child.state
         child.unsaved.clear()
+
+    def _plan_of(
+        self, actor: Actor, effect: f.StartChild
+    ) -> tuple[CompiledPlan, Mapping[str, Json]]:
+        """Today's plan of that id, or the version that a plan names among the values."""
+        if VERSION not in effect.values or not isinstance(actor.state, PlanState):
+            return self._definitions.current(effect.plan_id), effect.values
+        plan = self._definitions.version(effect.plan_id, str(effect.values[VERSION]))
+        return plan, {name: one for name, one in effect.values.items() if name != VERSION}
 
 
 def _may_wait(actor: Actor, turn: Turn, before: int) -> bool:

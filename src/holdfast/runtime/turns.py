@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import replace
 from typing import Final, assert_never, cast
 
 from holdfast.core.plan.state import PlanState
+from holdfast.core.repair.state import NO_REPAIRS
 from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import (
@@ -32,7 +33,7 @@ from holdfast.errors import (
     VersionConflict,
 )
 from holdfast.i18n.message import msg
-from holdfast.journal.port import Journal, OutboxMessage
+from holdfast.journal.port import Journal, OutboxMessage, Written
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.retry import Failure, FailureKind
@@ -110,6 +111,7 @@ class TurnLoop:
         self._faults = faults
         self.background = background
         self.drives = drives
+        self.learns: Callable[[PlanState, PlanState, Sequence[Written]], None] | None = None
         self.closing = False
 
     async def find(self, run_id: str) -> Actor:
@@ -246,6 +248,9 @@ class TurnLoop:
             try:
                 if actor.stale:
                     await self._refresh(actor)
+                if actor.wanted:
+                    await self._definitions.recall(actor.wanted)
+                    actor.wanted = ""
                 if self._four_eyes.enabled:
                     await self._four_eyes.read(actor.builder.state.root_id)
                 starts = not self.closing and (drives is None or actor.drive is not None)
@@ -351,6 +356,9 @@ class TurnLoop:
         if self._four_eyes.enabled or self._tells_of_tasks:
             self._inform(before, state)
         self._hub.publish(before, state, append.records)
+        if type(state) is PlanState and (state.retried or state.repair is not NO_REPAIRS):
+            assert self.learns is not None
+            self.learns(cast(PlanState, before), state, append.records)
         if self.drives is not None:
             actor.answer_readers()
             self.drives.committed(actor, append, turned=state.status is not before.status)

@@ -26,6 +26,7 @@ ROUTERS: Final = (
     "interactions",
     "plans",
     "runs",
+    "repairs",
     "events",
     "chats",
     "seed_chat",

@@ -149,6 +149,8 @@ class Questions:
     async def why_not(self, question: Question) -> str | None:
         """Why the caller may not answer, or None."""
         principal, row = self.caller.principal, question.row
+        if principal.kind == "service" and "repair_tools" in question.request.context:
+            return msg("a service token does not approve repairs: a person must answer this")
         wanting = await self.who_wants(question)
         how = wanting.get(principal.id)
         reason = may_answer(

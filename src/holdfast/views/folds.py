@@ -93,7 +93,7 @@ def plan_view(state: PlanState, now: float) -> PlanView:
         resume_runs=tuple(resumed_listeners(state, now)),
         verification=dict(state.verification),
         pinned=(state.origin or state.plan).digest,
-        cases=tuple(case_view(state, one) for _, one in sorted(state.repair.cases.items())),
+        cases=tuple(case_view(state, one) for one in state.repair.in_order()),
         patches=tuple(patch_views(state)),
     )
 

@@ -169,9 +169,9 @@ class PlanView:
     failed_listener_id: str | None
     resume_runs: tuple[str, ...]
     verification: Mapping[str, str]
-    pinned: str
-    cases: tuple[CaseView, ...]
-    patches: tuple[PatchView, ...]
+    pinned: str = ""
+    cases: tuple[CaseView, ...] = ()
+    patches: tuple[PatchView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,7 @@ LOOKED_BACK: Final = 500
 def cases(run: RunVersion) -> tuple[CaseView, ...]:
     """The oldest first."""
     state = as_plan(run.state)
-    known = sorted(state.repair.cases.values(), key=lambda one: one.opened_seq)
-    return tuple(case_view(state, one) for one in known)
+    return tuple(case_view(state, one) for one in state.repair.in_order())
 
 
 def case(run: RunVersion, case_id: str) -> CaseView:

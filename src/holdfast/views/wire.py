@@ -13,10 +13,13 @@ from typing import Any, Final, TypeVar
 from holdfast.i18n.catalogue import LOCALES, worded
 from holdfast.model.conversation import SubTask
 from holdfast.model.record import adapter
+from holdfast.model.repair import Diagnosis, PlanPatch, Proposal, Rehearsal, Verdict
 from holdfast.views.records import (
+    CaseView,
     ChatLine,
     ConversationTask,
     ConversationView,
+    PatchView,
     PlanView,
     RunView,
     SessionView,
@@ -29,11 +32,18 @@ V = TypeVar("V")
 
 _OURS: Final[Mapping[type, tuple[str, ...]]] = {
     RunView: ("error", "plan", "session", "conversation"),
-    PlanView: ("tasks", "steps"),
+    PlanView: ("tasks", "steps", "cases", "patches"),
     SessionView: ("steps", "error"),
     ConversationView: ("answer", "tasks", "steps", "error"),
     TaskView: ("words",),
     StepView: ("words", "error", "why"),
+    CaseView: ("error", "reason", "diagnosis", "proposal"),
+    Diagnosis: ("summary",),
+    Proposal: ("patch", "verdict", "shown"),
+    PlanPatch: ("reason",),
+    Verdict: ("problems", "warnings", "success", "failure"),
+    Rehearsal: ("questions", "open_conditions"),
+    PatchView: ("words",),
     ConversationTask: ("task", "words"),
     SubTask: ("skipped",),
     TimelineEntry: ("who", "what", "moves", "chat"),
@@ -43,8 +53,8 @@ _OURS: Final[Mapping[type, tuple[str, ...]]] = {
 
 
 def in_language(view: V, language: str) -> V:
-    """A run or an entry of a timeline as its reader is told it: our messages in that language; what
-    others wrote, contexts and the data of events stay."""
+    """A run, a case or an entry of a timeline as its reader is told it: our messages in that
+    language; what others wrote, contexts and the data of events stay."""
     told: V = view if language not in LOCALES else _told(view, language)
     return told
 
@@ -52,6 +62,10 @@ def in_language(view: V, language: str) -> V:
 def _told(value: Any, language: str) -> Any:
     if isinstance(value, tuple):
         return tuple(_told(one, language) for one in value)
+    if isinstance(value, list):
+        return [_told(one, language) for one in value]
+    if isinstance(value, Mapping):
+        return {name: _told(one, language) for name, one in value.items()}
     if names := _OURS.get(type(value)):
         return replace(value, **{name: _told(getattr(value, name), language) for name in names})
     return worded(value, language) if isinstance(value, str) else value

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from immutables import Map
 
+from holdfast.core.repair.operations import added, operations_from_json
+from holdfast.core.repair.records import Add, InsertBefore
 from holdfast.core.repair.tables import CaseMove, next_case
-from holdfast.language.strict import digest
+from holdfast.language.strict import canonical_json, digest
 from holdfast.model.events import PlanPatched
 from holdfast.model.record import record, replacing
 from holdfast.model.repair import CaseStatus, Diagnosis, Proposal
@@ -22,8 +25,9 @@ class CaseState:
 
     `looked`: rules and lessons have said what they know. `number` counts the requests to a model,
     `complaint` is what was wrong with the last reply. `proposal` is what a person is asked about,
-    or the rules' best while a model thinks. `covers` are the listeners whose failure disproves the
-    patch that was applied; `refused` are digests of operations that were refused or did not help.
+    `kept` what rules and lessons had to offer when a model was asked. `covers` are the listeners
+    whose failure disproves the patch that was applied; `refused` are digests of operations that
+    were refused or did not help.
     """
 
     case_id: str
@@ -38,6 +42,7 @@ class CaseState:
     complaint: str = ""
     diagnosis: Diagnosis | None = None
     proposal: Proposal | None = None
+    kept: Proposal | None = None
     patch_id: str = ""
     covers: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
@@ -64,14 +69,18 @@ class Repairs:
     requests: int = 0
     tokens: int = 0
 
+    def in_order(self) -> list[CaseState]:
+        """The oldest first."""
+        return sorted(self.cases.values(), key=_opened)
+
     def pending(self) -> Iterator[CaseState]:
-        return (one for _, one in sorted(self.cases.items()) if one.pending)
+        return (one for one in self.in_order() if one.pending)
 
     def busy(self) -> Iterator[CaseState]:
-        return (one for _, one in sorted(self.cases.items()) if one.busy)
+        return (one for one in self.in_order() if one.busy)
 
     def in_status(self, status: CaseStatus) -> Iterator[CaseState]:
-        return (one for _, one in sorted(self.cases.items()) if one.status is status)
+        return (one for one in self.in_order() if one.status is status)
 
     def applied_for(self, listener_id: str) -> CaseState | None:
         """The case whose patch has this listener's failure disproves."""
@@ -82,6 +91,10 @@ class Repairs:
         return next((one for one in self.pending() if one.listener_id == listener_id), None)
 
 
+def _opened(case: CaseState) -> int:
+    return case.opened_seq
+
+
 NO_REPAIRS: Final = Repairs()
 
 case_with = replacing(CaseState)
@@ -89,8 +102,18 @@ repairs_with = replacing(Repairs)
 
 
 def operations_digest(operations: tuple[JsonObject, ...]) -> str:
-    """What names operations whatever plan they are for."""
-    return digest(list(operations))
+    """What names operations whatever plan they are for, and whatever their new ids are."""
+    text = canonical_json(list(operations))
+    for number, new in enumerate(_new_ids(operations)):
+        text = re.sub(rf"(?<![\w-]){re.escape(new)}(?![\w-])", f"#{number}", text)
+    return digest(text)
+
+
+def _new_ids(operations: tuple[JsonObject, ...]) -> tuple[str, ...]:
+    parsed = operations_from_json(operations)
+    inserted = (one.task.task_id for one in parsed if isinstance(one, InsertBefore))
+    tasks = (task.task_id for one in parsed if isinstance(one, Add) for task in one.tasks)
+    return tuple(dict.fromkeys((*added(parsed), *inserted, *tasks)))
 
 
 def case_moved(case: CaseState, move: CaseMove, **changes: object) -> CaseState:

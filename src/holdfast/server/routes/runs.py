@@ -7,6 +7,8 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
+from holdfast.errors import NotFound
+from holdfast.i18n.message import msg
 from holdfast.model.run import RunKind
 from holdfast.runtime.machines import definition_of, kind_and_body
 from holdfast.runtime.offload import aside
@@ -31,9 +33,11 @@ from holdfast.server.schemas.runs import (
     Tracebacks,
     TracebackShown,
 )
-from holdfast.server.services import Served
+from holdfast.server.services import Served, Services
 from holdfast.server.showing import listed, query_of, run_shown
+from holdfast.views.reader import RunVersion
 from holdfast.views.records import EventRecord, RunView
+from holdfast.views.repairs import definition_then
 from holdfast.views.wire import in_language, to_text
 
 router = new_router("runs")
@@ -41,6 +45,11 @@ router = new_router("runs")
 LONGEST_HISTORY = 1000
 LONGEST_PAGE = 500
 LATEST = 10**15
+
+At = Annotated[
+    int | None,
+    Query(ge=0, le=LATEST, description="A sequence number: what held after that event."),
+]
 
 _WITHHELD = frozenset({"system_context"})
 """What an agent is told is its author's business; no fold needs it."""
@@ -109,15 +118,33 @@ async def get_run_tracebacks(run_id: RunId, served: Served, caller: Called) -> T
 
 
 @router.get("/runs/{run_id}/definition")
-async def get_run_definition(run_id: RunId, served: Served, caller: Called) -> DefinitionShown:
-    """The plan, agent or settings of a run, as they were when it began."""
+async def get_run_definition(
+    run_id: RunId, served: Served, caller: Called, at: At = None
+) -> DefinitionShown:
+    """The plan, agent or settings of a run, as they were when it began, or after an event.
+
+    Of an instance whose plan was patched, `at` has the plan that held then.
+    """
     await caller.require(served, Permission.READ, run_id)
-    pinned = definition_of(await served.app.engine.state(run_id))
-    kind, name, body = kind_and_body(pinned)
+    if at is None:
+        held = definition_of(await served.app.engine.state(run_id))
+    else:
+        held = definition_then(await _after(served, run_id, at))
+    kind, name, body = await aside(kind_and_body, held)
     shown = {key: value for key, value in body.items() if key not in _WITHHELD}
     return DefinitionShown(
-        run_id=run_id, kind=kind, name=name, digest=pinned.digest, definition=shown
+        run_id=run_id, kind=kind, name=name, digest=held.digest, definition=shown
     )
+
+
+async def _after(served: Services, run_id: str, seq: int) -> RunVersion:
+    run = await served.reader.at(run_id, seq)
+    if run.version < seq:
+        last = run.version
+        raise NotFound(
+            msg("{id} has no event {seq}: its last is {last}", id=run_id, seq=seq, last=last)
+        )
+    return run
 
 
 @router.get("/runs/{run_id}/view", response_model=RunView)

@@ -270,7 +270,8 @@ class StepShown(Shown):
 
 class InstanceShown(RunShown):
     plan_id: str = Field(examples=["apply_computer"])
-    digest: str = Field(description="The version it is pinned to.")
+    digest: str = Field(description="Of its plan as it is: not `pinned` once it was patched.")
+    pinned: str = Field(description="The version that it began with.")
     prompt: str
     context: dict[str, Any] = Field(
         description="`values` and `metadata`; while it waits also `paused_listener_id`, "

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Final, TypeAlias, assert_never, cast
 
 from holdfast.core.plan.compiled import INPUTS, VERIFY, CompiledPlan
+from holdfast.core.repair.operations import operations_from_json, patched
 from holdfast.drawing.graph import KINDS, TASKS
 from holdfast.drawing.picture import Condition
 from holdfast.i18n.message import Message, joined, msg, pmsg
 from holdfast.language.moments import utc_text
 from holdfast.model import events as e
-from holdfast.model.plan import AgentAction, PlanAction, ToolAction
+from holdfast.model.plan import AgentAction, Plan, PlanAction, ToolAction
 from holdfast.model.recorded import Event
 from holdfast.runtime.hub import Recorded
 from holdfast.views.stories import repairs
@@ -81,11 +82,16 @@ class PlanStory(Teller):
 
     def __init__(self, plan: CompiledPlan, asked: Iterable[Asked] = ()) -> None:
         super().__init__(asked)
-        self._tasks = {task.task_id: task.name for task in plan.plan.tasks}
-        self._actions = {one.listener_id: one.action for one in plan.plan.listeners}
-        self._tries = {one.listener_id: one.retry.attempts for one in plan.plan.listeners}
-        self._checks = [check.tool for check in plan.plan.verify]
         self._concluding: set[str] = set()
+        self._know(plan.plan, plan.digest)
+
+    def _know(self, plan: Plan, digest: str) -> None:
+        """What is told from here on is of this plan."""
+        self._plan, self._digest = plan, digest
+        self._tasks = {task.task_id: task.name for task in plan.tasks}
+        self._actions = {one.listener_id: one.action for one in plan.listeners}
+        self._tries = {one.listener_id: one.retry.attempts for one in plan.listeners}
+        self._checks = [check.tool for check in plan.verify]
 
     def lines(self, recorded: Recorded) -> list[Line]:
         moves = getattr(recorded.event, "moves", ())
@@ -184,11 +190,15 @@ class PlanStory(Teller):
                 | e.DiagnosisReceived()
                 | e.PatchProposed()
                 | e.PatchRefused()
-                | e.PlanPatched()
                 | e.RepairProven()
                 | e.RepairDisproven()
                 | e.CaseClosed()
             ):
+                return repairs.told(event, self._steps)
+            case e.PlanPatched():
+                if event.base == self._digest:  # else it is told of a later plan
+                    plan = patched(self._plan, operations_from_json(event.operations))
+                    self._know(plan, event.digest)
                 return repairs.told(event, self._steps)
             case e.ChildHeard(status="done"):
                 self._concluding.add(event.step_id)

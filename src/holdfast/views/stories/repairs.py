@@ -59,8 +59,9 @@ def told(event: CaseEvent, steps: Callable[[Sequence[str]], str]) -> Sentence:
         case e.DiagnosisReceived():
             return PLANNER, _received(event)
         case e.PatchProposed():
-            reason = _said(event.proposal.patch.reason)
-            return event.proposal.patch.by or PLANNER, msg("proposes a repair: {what}", what=reason)
+            proposes, why = msg("proposes a repair"), _said(event.proposal.patch.reason)
+            told = joined(": ", (proposes, why)) if why else proposes
+            return event.proposal.patch.by or PLANNER, told
         case e.PatchRefused():
             refused = msg("left the plan as it is")
             why = _said(event.reason)
