@@ -179,7 +179,7 @@ async def ask_in_chinese(stage: Stage) -> str:
 
 @asynccontextmanager
 async def staged(home: Path) -> AsyncIterator[tuple[Stage, Show, str]]:
-    """The demo's application, its four runs, a chat in Chinese, and some that simply went well."""
+    """The demo's application, its five runs, a chat in Chinese, and some that simply went well."""
     clock = StageClock()
     async with Office.start() as office:
         app = Holdfast(home, max_retry_count=1, model=office_model(), clock=clock)

@@ -19,6 +19,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from holdfast.drawing.difference import MARKED_STYLE
 from holdfast.drawing.svg import STYLE
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg
@@ -43,7 +44,7 @@ class Asset:
 @cache
 def assets() -> Mapping[str, Asset]:
     stored = {one.name: one.read_bytes() for one in files(__package__).joinpath("static").iterdir()}
-    bodies = {**stored, "graph.css": STYLE.encode()}
+    bodies = {**stored, "graph.css": (STYLE + MARKED_STYLE).encode()}
     return {name: _asset(name, body) for name, body in sorted(bodies.items())}
 
 

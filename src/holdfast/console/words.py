@@ -304,3 +304,80 @@ CONTEXT_HELP: Final[Mapping[str, str]] = {
     "mark-done": t("What the step would have brought; later steps read it."),
     "context": t("Values that you leave out stay as they are."),
 }
+
+LEVELS: Final[Mapping[str, str]] = {
+    "wait": t("Level {n} of 3: only waits", n=0),
+    "rename": t(
+        "Level {n} of 3: the same values under another name, or another field of a result", n=1
+    ),
+    "look": t("Level {n} of 3: further calls, of tools that only look", n=2),
+    "act": t("Level {n} of 3: calls that act, or new values", n=3),
+}
+"""What a repair takes consent for."""
+
+SOURCES: Final[Mapping[str, str]] = {
+    "rule": t("A rule"),
+    "lesson": t("A lesson from earlier runs"),
+    "model": t("A model"),
+    "person": t("A person"),
+}
+"""Who says what is wrong, or proposes what may help."""
+
+SAID_BY: Final[Mapping[str, str]] = {
+    "model": t("The model's own words"),
+    "person": t("A person's own words"),
+}
+"""Whose words a text about a repair is."""
+
+CASES: Final[Mapping[str, tuple[str, str]]] = {
+    "open": ("idle", t("No repair is proposed")),
+    "thinking": ("running", t("A model is asked")),
+    "proposed": ("waiting", t("A repair waits for consent")),
+    "applied": ("running", t("Repaired; whether that helps is not known yet")),
+    "proven": ("done", t("The repair has helped")),
+    "closed": ("idle", t("Closed")),
+}
+"""How a case is: as a condition, and in words."""
+
+MARKS: Final[Mapping[str, tuple[str, str]]] = {
+    "added": ("+", t("New:")),
+    "changed": ("~", t("Changed:")),
+    "removed": ("−", t("Left out:")),
+}
+"""What an operation does to a plan: the sign, and what a screen reader says for it."""
+
+OUTCOMES: Final[Mapping[str, tuple[str, str]]] = {
+    "helped": ("done", t("It has helped")),
+    "in_vain": ("failed", t("It has not helped")),
+}
+"""What came of a repair."""
+
+REPAIRS: Final[Mapping[str, str]] = {
+    "APPROVE_AND_EXECUTE": t(
+        "Changes the plan of this run as shown, and resumes it. Calls that need approval still ask."
+    ),
+    "REJECT_WITH_REASON": t("Changes nothing. The run goes on waiting, and can still be resumed."),
+}
+"""What answers about a repair do, by their actions."""
+
+EVENTS: Final[Mapping[str, str]] = {
+    "run started": t("Run started"),
+    "started": pt("evidence", "Started"),
+    "succeeded": pt("evidence", "Succeeded"),
+    "attempt failed": t("A try failed"),
+    "failed": pt("evidence", "Failed"),
+    "outcome lost": t("Outcome unknown"),
+    "skipped": pt("evidence", "Skipped"),
+    "asked": t("A person was asked"),
+    "answered": t("A person answered"),
+    "nobody answered": t("There was no answer in time"),
+    "retried": t("Tried again"),
+    "gave up": t("Given up"),
+    "checked": t("Checked"),
+    "tasks edited": t("Tasks edited"),
+    "resumed": t("Resumed"),
+    "plan patched": t("Plan changed"),
+    "patch refused": t("Repair refused"),
+    "repair did not help": t("The repair did not help"),
+}
+"""What a line of evidence is about."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import StringConstraints
 
-from holdfast.console.rendering import show_page, show_part
+from holdfast.console.rendering import language, show_page, show_part
 from holdfast.console.views.card import card_of
 from holdfast.console.views.inbox import SHOWN, Filters, cards_of, queue_of
 from holdfast.server.auth.authentication import Called
@@ -45,7 +45,7 @@ async def inbox(request: Request, served: Served, caller: Called, asked: Filtere
 async def inbox_question(
     request: Request, request_id: QuestionId, served: Served, caller: Called, asked: Filtered
 ) -> Response:
-    card = await card_of(served, caller, request_id)
+    card = await card_of(served, caller, request_id, language(request))
     queue = await queue_of(served, caller, asked)
     return await show_page(
         request, served, caller, "inbox.html", queue=queue, card=card, chosen=request_id

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request, Response
 
-from holdfast.console.rendering import count_waiting, show_part
+from holdfast.console.rendering import count_waiting, language, show_part
 from holdfast.console.views.card import card_of
 from holdfast.forms.validation import visible_fields
 from holdfast.server.auth.authentication import Called
@@ -21,7 +21,7 @@ router = APIRouter()
 async def card_part(
     request: Request, request_id: QuestionId, served: Served, caller: Called
 ) -> Response:
-    card = await card_of(served, caller, request_id)
+    card = await card_of(served, caller, request_id, language(request))
     return show_part(request, caller, "card.html", card=card)
 
 

@@ -10,6 +10,8 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from holdfast.console.rendering import language, show_page, show_part
 from holdfast.console.views.graph import graph_of
 from holdfast.console.views.node import node_of
+from holdfast.console.views.repair_card import drawn
+from holdfast.console.views.repairs import repairs_of
 from holdfast.console.views.run import (
     SeenRun,
     children_of,
@@ -25,7 +27,9 @@ from holdfast.errors import NotPermitted
 from holdfast.i18n.message import msg
 from holdfast.language.display import pretty
 from holdfast.model.run import JOURNAL_KINDS, RunKind, RunStatus
+from holdfast.runtime.offload import aside
 from holdfast.server.auth.authentication import Called
+from holdfast.server.schemas.repairs import PatchId
 from holdfast.server.schemas.runs import RunId
 from holdfast.server.services import Served
 from holdfast.views.about import about
@@ -61,6 +65,7 @@ Seen = Annotated[SeenRun, Depends(seen_run)]
 @router.get("/runs/{run_id}")
 async def run_page(request: Request, served: Served, caller: Called, seen: Seen) -> Response:
     run = seen.run
+    failed = await failures_of(served, seen)
     return await show_page(
         request,
         served,
@@ -71,10 +76,11 @@ async def run_page(request: Request, served: Served, caller: Called, seen: Seen)
         graph=await graph_of(served, run, language(request), None),
         about=about(run),
         tasks=await tasks_of(run),
-        failures=await failures_of(served, seen),
+        failures=failed,
+        repairs=await repairs_of(served, caller, run, failed),
         tracebacks=await raised_in(served, seen),
         children=await children_of(served, caller, run.run_id),
-        cards=await open_cards(served, caller, seen.view),
+        cards=await open_cards(served, caller, seen.view, language(request)),
         timeline=await timeline_of(served, run, None),
     )
 
@@ -99,8 +105,9 @@ async def graph_part(
 
 @router.get("/parts/runs/{run_id}/beside")
 async def beside_part(request: Request, served: Served, caller: Called, seen: Seen) -> Response:
-    """Inputs, results, failures, tasks and sub-runs, which change together."""
+    """Inputs, results, failures, repairs, tasks and sub-runs, which change together."""
     run = seen.run
+    failed = await failures_of(served, seen)
     return show_part(
         request,
         caller,
@@ -108,15 +115,25 @@ async def beside_part(request: Request, served: Served, caller: Called, seen: Se
         run_id=run.run_id,
         about=about(run),
         tasks=await tasks_of(run),
-        failures=await failures_of(served, seen),
+        failures=failed,
+        repairs=await repairs_of(served, caller, run, failed),
         tracebacks=await raised_in(served, seen),
         children=await children_of(served, caller, run.run_id),
     )
 
 
+@router.get("/parts/runs/{run_id}/patches/{patch_id}")
+async def patch_part(
+    request: Request, patch_id: PatchId, served: Served, caller: Called, seen: Seen
+) -> Response:
+    """The picture of a change that the run's plan has seen."""
+    picture = await aside(drawn, seen.run, patch_id, language(request))
+    return show_part(request, caller, "repair_picture.html", picture=picture, id=patch_id)
+
+
 @router.get("/parts/runs/{run_id}/questions")
 async def questions_part(request: Request, served: Served, caller: Called, seen: Seen) -> Response:
-    cards = await open_cards(served, caller, seen.view)
+    cards = await open_cards(served, caller, seen.view, language(request))
     return show_part(request, caller, "run_questions.html", cards=cards, run_id=seen.run.run_id)
 
 

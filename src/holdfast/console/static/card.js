@@ -7,6 +7,7 @@ import { settle } from "./asked.js";
 import "./countdown.js";
 import { keep, unsent } from "./drafts.js";
 import { changes, control, dress, isChanged, isSecret, restore, values } from "./form.js";
+import { turn } from "./picture.js";
 import { press } from "./shell.js";
 import { keepWritten, lines, showWritten } from "./written.js";
 
@@ -15,6 +16,7 @@ const words = (form) => form.querySelector("[data-field=feedback]");
 
 function prepare(card) {
   const form = formOf(card);
+  turn(card);
   if (card.dataset.status !== "open") return showWritten(card);
   if (!form || form.dataset.ready) return;
   form.dataset.ready = "true";

@@ -1,9 +1,11 @@
 // The run page: a box's details, the timeline's pages, the past.
 
 import "./countdown.js";
+import "./told.js";
 import { ask, fetchPart, parts, run } from "./actions.js";
 import { focusNode, mark } from "./graph.js";
 import { refresh } from "./live.js";
+import { turn } from "./picture.js";
 import { press } from "./shell.js";
 
 const find = (id) => document.getElementById(id);
@@ -79,19 +81,29 @@ find("now")?.addEventListener("click", () => {
   scrub.focus();
 });
 
+/** A picture that is folded is fetched when it is wanted. */
+document.addEventListener("toggle", ({ target }) => {
+  const { picture } = target.dataset;
+  if (!picture || !target.open || target.querySelector("figure")) return;
+  press(target, async () => {
+    target.append(await fetchPart(picture));
+    turn(target);
+  });
+}, true);
+
 function loadCards() {
-  if (!document.querySelector(".question")) return;
+  if (!document.querySelector(".question, .case")) return;
   if (!document.querySelector(`link[href="${run.dataset.cardCss}"]`)) {
     const link = document.createElement("link");
     link.rel = "stylesheet";
     link.href = run.dataset.cardCss;
     document.head.append(link);
   }
-  import("./card.js");
+  if (document.querySelector(".question")) import("./card.js");
 }
 
 document.addEventListener("click", ({ target }) => {
-  const button = target.closest("[data-do], [data-turn], [data-seq], [data-node], #close-details, .node");
+  const button = target.closest("[data-do], [data-turn], [data-seq], [data-node], #close-details, #stage .node");
   if (!button || button.id === "run-graph" || button.id === "details") return;
   if (button.matches(".node")) {
     const dragged = find("stage").matches(".dragging") || button.matches(".reference");
@@ -107,7 +119,7 @@ document.addEventListener("click", ({ target }) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  const node = event.target.closest?.(".node");
+  const node = event.target.closest?.("#stage .node");
   if (node && (event.key === "Enter" || event.key === " ")) {
     event.preventDefault();
     choose(node.dataset.id);

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from holdfast.console.views.facts import Fact, answered_fact, facts, labelled_facts
 from holdfast.console.views.form import FormView, form_view
-from holdfast.console.views.options import OptionView, options_of
+from holdfast.console.views.options import OptionView, going_on, options_of
+from holdfast.console.views.repair_card import RepairView, repair_of
 from holdfast.interactions.cards import call_of, shown_context
 from holdfast.language.display import indented
 from holdfast.model.form import Form
@@ -60,6 +61,7 @@ class Card:
     """One question for one reader; `why_not` is why they may not answer it.
 
     Under `four_eyes` another person must approve; `no_approver`: there is none left who may.
+    `another`: they may refuse it only, for they proposed the repair that it is about.
     """
 
     request: InteractionRequest
@@ -82,8 +84,10 @@ class Card:
     draft: Mapping[str, Json]
     ending: Ending | None
     about: About
+    repair: RepairView | None = None
     four_eyes: bool = False
     no_approver: bool = False
+    another: bool = False
 
     @property
     def id(self) -> str:
@@ -139,22 +143,38 @@ class Card:
         return facts({name: value for name, value in rest.items() if name != "call_id"})
 
 
-async def card_of(served: Services, caller: Caller, question_id: str) -> Card:
-    """The card of a question; NotFound if there is none that the caller may see."""
+async def card_of(
+    served: Services, caller: Caller, question_id: str, language: str | None = None
+) -> Card:
+    """The card of a question; NotFound if there is none that the caller may see. In a language it
+    has the picture of what it is about, if that is a repair."""
     questions = Questions(served, caller)
-    return await card_from(served, questions, await questions.find(question_id))
+    return await card_from(served, questions, await questions.find(question_id), language)
 
 
-async def card_from(served: Services, questions: Questions, question: Question) -> Card:
+async def card_from(
+    served: Services, questions: Questions, question: Question, language: str | None = None
+) -> Card:
     root = await served.reader.at(question.row.root_id)
     kind, shown = await questions.kind(question), await questions.shown(question)
-    return _card(question, kind, shown, about(root))
+    repair = await repair_of(served, question, language)
+    person = questions.caller.principal.id
+    return _card(question, kind, shown, about(root), repair, person)
 
 
-def _card(question: Question, kind: RunKind, shown: Mapping[str, Any], told: About) -> Card:
+def _card(
+    question: Question,
+    kind: RunKind,
+    shown: Mapping[str, Any],
+    told: About,
+    repair: RepairView | None,
+    person: str,
+) -> Card:
     request, row, draft = question.request, question.row, shown["draft"] or {}
-    options = options_of(request)
-    named = {one.option.option_id: one for one in options}
+    another = repair is not None and repair.takes_another(person)
+    every = options_of(request, repairs=repair is not None)
+    options = tuple(one for one in every if not (another and going_on(one)))
+    named = {one.option.option_id: one for one in every}
     return Card(
         request=request,
         status=InteractionStatus(row.status),
@@ -176,8 +196,10 @@ def _card(question: Question, kind: RunKind, shown: Mapping[str, Any], told: Abo
         draft=draft,
         ending=_ending(request.form, shown, named),
         about=told,
+        repair=repair,
         four_eyes=shown["wantedBy"] is not None,
         no_approver=shown["nobodyMayApprove"],
+        another=another,
     )
 
 

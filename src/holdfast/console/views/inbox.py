@@ -16,6 +16,7 @@ from typing import Final
 from holdfast.console.formatting import query
 from holdfast.console.views.card import Card, card_from
 from holdfast.console.views.options import OptionView, options_of
+from holdfast.console.views.repair_card import proposes
 from holdfast.errors import NotFound
 from holdfast.interactions.cards import call_of
 from holdfast.language.display import visible
@@ -178,7 +179,10 @@ async def _entry(questions: Questions, question: Question, pending: bool) -> Ent
 
 
 def _hint(request: InteractionRequest) -> str:
-    """The call in one line; the tool is named unless the title names it."""
+    """The call in one line, where the tool is named unless the title names it; or why a repair is
+    proposed."""
+    if proposes(request):
+        return request.message
     tool, args = call_of(request) or ("", {})
     told = ", ".join(f"{name}: {_short(value)}" for name, value in args.items())
     line = visible(told if tool in request.title else f"{tool}({told})")
@@ -193,6 +197,6 @@ def _shared(request: InteractionRequest) -> tuple[OptionView, ...]:
     """Options that need a form cannot answer several questions."""
     return tuple(
         one
-        for one in options_of(request)
+        for one in options_of(request, repairs=proposes(request))
         if one.option.action is not InteractionAction.PROVIDE_INFO
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from holdfast.console.words import OPTIONS
+from holdfast.console.words import OPTIONS, REPAIRS
 from holdfast.interactions.cards import (
     CONFIRM_OPTIONS,
     PROVIDE_OPTION,
@@ -65,26 +65,38 @@ class OptionView:
         return OPTIONS.get(self.word, self.option.label)
 
 
-def options_of(request: InteractionRequest) -> tuple[OptionView, ...]:
-    """If exactly one option goes on, its button is the primary one."""
+def options_of(request: InteractionRequest, *, repairs: bool = False) -> tuple[OptionView, ...]:
+    """If exactly one option goes on, its button is the primary one. `repairs`: what is asked about
+    is a repair."""
     ways_on = sum(one.action in _GOES_ON for one in request.options)
-    return tuple(_option(request, one, leads=ways_on == 1) for one in request.options)
+    leads = ways_on == 1
+    return tuple(_option(request, one, leads=leads, repairs=repairs) for one in request.options)
 
 
-def _option(request: InteractionRequest, option: InteractionOption, leads: bool) -> OptionView:
+def going_on(one: OptionView) -> bool:
+    return one.option.action in _GOES_ON
+
+
+def _option(
+    request: InteractionRequest, option: InteractionOption, *, leads: bool, repairs: bool
+) -> OptionView:
     approval = request.type is InteractionType.TOOL_APPROVAL
     goes_on = option.action in _GOES_ON
-    consents = approval and goes_on
+    consents = goes_on and (approval or repairs)
     again = option.action is InteractionAction.TERMINATE or (option.is_dangerous and not consents)
     first = leads or option.action is InteractionAction.PROVIDE_INFO
     return OptionView(
-        option=option,
+        option=replace(option, description="") if repairs else option,
         word=STANDARD.get(option.label, ""),
         tone="danger" if again else "primary" if goes_on and first else "",
         again=again,
         fills=takes_the_form(request, option),
-        consequence=_consequence(request, option),
+        consequence=_of_repair(option) if repairs else _consequence(request, option),
     )
+
+
+def _of_repair(option: InteractionOption) -> str:
+    return REPAIRS.get(option.action, "")
 
 
 def _consequence(request: InteractionRequest, option: InteractionOption) -> str:

@@ -9,7 +9,6 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from holdfast.console.views.form import FormView, form_view
-from holdfast.console.views.plan_text import plan_text
 from holdfast.core.storing import record_from_json, record_to_json
 from holdfast.drawing.graph import render_svg
 from holdfast.errors import NotFound
@@ -26,6 +25,7 @@ from holdfast.server.routes.plans import list_plan_versions, list_plans
 from holdfast.server.schemas.runs import PlanLine, VersionLine
 from holdfast.server.services import Services
 from holdfast.server.showing import readable_plan
+from holdfast.views.plan_text import plan_text
 
 MOST_RUNS: Final = 100
 """Runs of a plan are counted up to this number."""

@@ -100,12 +100,14 @@ async def raised_in(served: Services, seen: SeenRun) -> Sequence[Raised]:
     return (await served.reader.tracebacks(seen.run.run_id))[:MOST_TRACEBACKS]
 
 
-async def open_cards(served: Services, caller: Caller, view: RunView) -> list[Card]:
+async def open_cards(
+    served: Services, caller: Caller, view: RunView, language: str | None = None
+) -> list[Card]:
     """The open questions of this run and of its sub-runs, the oldest first."""
     questions = Questions(served, caller)
     query = QuestionQuery(frozenset({"open"}), root_id=view.root_id, limit=MOST_CARDS)
     found, _ = await questions.listed(query, below=view.run_id)
-    return [await card_from(served, questions, one) for one in found]
+    return [await card_from(served, questions, one, language) for one in found]
 
 
 async def tasks_of(run: RunVersion) -> tuple[TaskRow, ...]:

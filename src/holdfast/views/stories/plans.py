@@ -155,6 +155,9 @@ class PlanStory(Teller):
             case e.RunStarted():
                 told = msg("started {plan}", plan=visible(event.plan_id))
                 return event.by or self.itself, self.because(told, event.prompt)
+            case e.RunForked(fork=fork):
+                told = msg("forked {run} at event {seq}", run=fork.origin, seq=fork.seq)
+                return event.by or self.itself, told
             case e.RunResumed():
                 return event.by, self._resumed(event)
             case e.RunCompleted():
