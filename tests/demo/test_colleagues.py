@@ -7,8 +7,21 @@ from typing import Any
 
 import pytest
 
-from holdfast.demo.colleagues import facts_in, reply
-from holdfast.model.message import Message, ModelSaid, ToolCall, ToolOffer, ToolReturned, UserSaid
+from holdfast.demo.colleagues import facts_in, reply, the_asked_colleague
+from holdfast.model.message import (
+    Message,
+    ModelReply,
+    ModelSaid,
+    ToolCall,
+    ToolOffer,
+    ToolReturned,
+    Usage,
+    UserSaid,
+)
+from holdfast.model.repair import Diagnosis, Evidence, PlanPatch, Proposal, Verdict
+from holdfast.model.retry import Cause
+from holdfast.repair.contract import Asked, Chosen, read_reply
+from holdfast.repair.prompt import prompt_of
 from holdfast.testing.model_script import ScriptedCall, Seen
 
 ORDERS = ToolOffer(
@@ -101,3 +114,34 @@ class TestTelling:
     def test_a_failure_is_owned_up_to(self, content: Any, why: str) -> None:
         answer = json.loads(after(content, failed=True))
         assert answer == {"success": False, "error": f"apply_computer: {why}"}
+
+
+class TestDiagnosing:
+    STARTED = Evidence(1, '{"event":"run started"}')
+    FAILED = Evidence(3, '{"event":"failed","cause":"precondition"}')
+    FIRST = Proposal(PlanPatch("k1", "d0", ({"op": "skip", "listener_id": "L001"},)), Verdict("d1"))
+
+    def chosen(self, *candidates: Proposal) -> Chosen:
+        """What a case's contract makes of its reply."""
+        known = Diagnosis(Cause.PRECONDITION, "something must be first", source="rule:precondition")
+        found = (self.STARTED, self.FAILED)
+        asked = Asked("inst_1", "case_1", 1, found, known, lambda *_: (), candidates)
+        prompt = prompt_of(asked, "")
+        wanted = the_asked_colleague(
+            Seen(1, prompt.system, (UserSaid(prompt.message),), prompt.tools)
+        )
+        assert isinstance(wanted, ScriptedCall)
+        call = ToolCall("call_1", wanted.tool, json.loads(wanted.arguments))
+        read = read_reply(ModelReply("", (call,), Usage(), "office-colleagues"), asked, "")
+        assert isinstance(read, Chosen), read
+        return read
+
+    def test_it_chooses_the_first_repair_and_cites_what_happened_last(self) -> None:
+        chosen = self.chosen(self.FIRST)
+        assert chosen.choice == "k1"
+        assert chosen.diagnosis.cause is Cause.PRECONDITION
+        assert chosen.diagnosis.evidence == (self.FAILED,)
+        assert chosen.diagnosis.summary == "The model says: “something must be first”"
+
+    def test_without_a_repair_it_leaves_the_failure_to_a_person(self) -> None:
+        assert self.chosen().choice == "person"

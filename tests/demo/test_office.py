@@ -408,6 +408,7 @@ def test_the_declared_tools_are_the_offices_tools() -> None:
         ("onboard_will_zhang", {}),
         ("onboard_zhang_san", {}),
         ("apply_computer", {"computer_model": "radio"}),
+        ("access_and_mail", {}),
         ("send_email", {"content": "textarea"}),
         ("create_account", {"username": "text", "department": "select"}),
         ("request_permission", {"permissions": "multiselect", "until": "date"}),

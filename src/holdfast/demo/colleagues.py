@@ -3,8 +3,9 @@
 It does what a sensible model would do with one tool at hand: it reads the request, calls the
 tool with the arguments that it finds there, and tells what came of the call, in JSON for work
 and in a sentence for a look. An argument that the request does not name is left out, not made
-up. It knows nothing but the conversation that it is shown, so that a process which takes over
-in the middle gets the same words.
+up. Asked about a step that has failed, it chooses the first of the repairs that code has found,
+checked and rehearsed. It knows nothing but the conversation that it is shown, so that a process
+which takes over in the middle gets the same words.
 
 Requests name things line by line, as `order_id: PC-0001`, or in JSON objects.
 """
@@ -19,10 +20,12 @@ from typing import Any
 from holdfast.demo import assistant
 from holdfast.model.message import ToolOffer, ToolReturned
 from holdfast.model.values import Json
+from holdfast.repair.contract import DIAGNOSE, PERSON
 from holdfast.testing.model_script import Entry, ScriptedCall, Seen
 from holdfast.testing.scripted_model import ScriptedModel
 
 _NAMED = re.compile(r"[-*\s]*+(?P<name>[a-z_]++)\s*+[:：]\s*+(?P<value>\S.*)")
+FIRST = "k1"
 _LOOKS = ("query_", "check_")
 _REASONS = ("error", "reason", "rejected", "retry", "skipped", "result")
 
@@ -32,9 +35,11 @@ def office_model() -> ScriptedModel:
 
 
 def the_asked_colleague(seen: Seen) -> Entry:
-    """The next words of whichever agent is asked; its tools tell which one that is."""
-    pays = any(offer.name == assistant.TOOL for offer in seen.tools)
-    return assistant.reply(seen) if pays else reply(seen)
+    """The next words of whoever is asked; the tools tell who that is."""
+    offers = {offer.name: offer for offer in seen.tools}
+    if DIAGNOSE in offers:
+        return _diagnosis(offers[DIAGNOSE], seen)
+    return assistant.reply(seen) if assistant.TOOL in offers else reply(seen)
 
 
 def reply(seen: Seen) -> Entry:
@@ -44,6 +49,16 @@ def reply(seen: Seen) -> Entry:
     if not seen.tools:
         return _as_json({"success": False, "error": "I have no tool for this."})
     return _call(seen.tools[0], facts_in(seen.asked), f"call_{len(seen.messages)}")
+
+
+def _diagnosis(offer: ToolOffer, seen: Seen) -> Entry:
+    """Cause and reason are those of the rules, cited is what happened last; without a candidate a
+    person is to look at it."""
+    facts, parameters = facts_in(seen.asked), offer.parameters["properties"]
+    cited = parameters["because"]["items"].get("enum", [])
+    choice = FIRST if FIRST in parameters["choice"]["enum"] else PERSON
+    said = {name: facts[name] for name in ("cause", "summary")}
+    return ScriptedCall(DIAGNOSE, _as_json({**said, "because": cited[-1:], "choice": choice}))
 
 
 def facts_in(text: str) -> dict[str, Json]:

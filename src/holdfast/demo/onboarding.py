@@ -29,6 +29,7 @@ HERE = Path(__file__).parent
 ONBOARDING = "onboard_will_zhang"
 ONBOARDING_WITH_AGENTS = "onboard_with_agents"
 ONBOARDING_WITH_DESK = "onboard_zhang_san"
+ACCESS = "access_and_mail"
 WILL_ZHANG = {
     "id": "WZ001",
     "name": "Will Zhang",
@@ -101,6 +102,10 @@ class Stage:
         """张三's onboarding, which asks a person for a desk."""
         await self._let_fail(failures)
         return await self._play("张三入职", ONBOARDING_WITH_DESK, {})
+
+    async def let_in(self) -> PlanInstance:
+        """Will Zhang's access under a number that HR does not know: access control refuses."""
+        return await self._play("为 Will Zhang 开通门禁", ACCESS, {})
 
     async def mend_and_resume(self, instance: PlanInstance) -> bool:
         """The office works again; True when the run could be resumed."""

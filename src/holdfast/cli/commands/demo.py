@@ -52,7 +52,7 @@ def demo(
         ),
     ] = None,
 ) -> int:
-    """Show what Holdfast does, in your browser: four runs that wait for you.
+    """Show what Holdfast does, in your browser: five runs that wait for you.
 
     Starts a mock office and a server on this machine, prints a link that signs you in and
     what to try, and serves until Ctrl-C. With --json it prints one line: url, link and runs.

@@ -1,4 +1,4 @@
-"""The show behind `holdfast demo`: an office, a server with its console, and four waiting runs.
+"""The show behind `holdfast demo`: an office, a server with its console, and five waiting runs.
 
 It serves this machine alone, until Ctrl-C or SIGTERM. Then the server ends, the application,
 the office, and the home, if it was a temporary one.
@@ -58,7 +58,7 @@ class DemoServer:
         chosen = replace(chosen, port=port)
         async with AsyncExitStack() as opened:
             with _cancelled_by_signals():
-                self._note("Starting a mock office, a server and four runs …")
+                self._note("Starting a mock office, a server and five runs …")
                 stage = await opened.enter_async_context(open_show(home))
                 with acting(Identity(who=VISITOR, origin="cli")):
                     show = await play(stage)
@@ -118,7 +118,7 @@ def _invitation(link: str, show: Show) -> list[str]:
         "",
         f"  {link}",
         "",
-        "Four runs of yours wait for you. Their mock office failed, and works again. Try:",
+        "Five runs of yours wait for you. Their mock office failed, and works again. Try:",
         "",
         "  1. Inbox, apply_computer needs more: choose a computer and submit;",
         f"     it is ordered, and {show.computer} is done.",
@@ -126,7 +126,9 @@ def _invitation(link: str, show: Show) -> list[str]:
         "     only what failed runs again, and the onboarding ends.",
         f"  3. Runs, {show.onboarding} (2 retries): choose a desk and a first day;",
         "     the welcome mail goes out, and the onboarding ends.",
-        f"  4. Chat, {show.chat}: approve, edit or reject the payment;",
+        f"  4. Inbox, Repair L001? ({show.repair}): read the proposal, and approve it;",
+        "     HR gets the profile first, and only then access is granted.",
+        f"  5. Chat, {show.chat}: approve, edit or reject the payment;",
         "     what you see is what is paid, and nothing else.",
         "",
     ]
