@@ -120,8 +120,8 @@ def _machines_page() -> str:
         [
             "# The machines",
             "",
-            "Generated from the `tables.py` of `core/run`, `core/plan`, `core/repair` and `core/agent`"
-            " by `docs/make_diagrams.py`; do not edit.",
+            "Generated from the `tables.py` of `core/run`, `core/plan`, `core/repair` and"
+            " `core/agent` by `docs/make_diagrams.py`; do not edit.",
             "",
             *_section("Instance of a plan", "instance.svg", _moves_grid(INSTANCE)),
             *_section("Session with an agent", "session.svg", _moves_grid(SESSION)),

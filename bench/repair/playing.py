@@ -69,7 +69,7 @@ class Playing:
                 await asyncio.sleep(_NAP)
 
     async def _moves(self) -> bool:
-        if await self.app.journal.active_runs():
+        if await self.app.journal.active_runs() or await self.app.journal.notices():
             return True
         wake = await self.app.journal.next_wake()
         return wake is not None and wake <= self.clock.now()

@@ -43,6 +43,7 @@ from holdfast.model.agent import Agent
 from holdfast.model.interaction import InteractionResponse
 from holdfast.model.plan import Plan
 from holdfast.model.values import JsonObject
+from holdfast.plans.drafts import Drafts
 from holdfast.plans.module import PlanModule, PlannerAgent
 from holdfast.plans.repairs import Repairer
 from holdfast.runs.handles import AgentSession, ConversationRun, PlanInstance, opened
@@ -134,7 +135,11 @@ class Holdfast:
             planner.llm_client = self.models
         self.task_driver.states = self.engine.state
         self.plans = PlanModule(self.engine, planner, self.vault, self.task_driver)
-        planner.repairer = Repairer(self.engine, self.tools, self.catalog)
+        planner.repairer = repairer = Repairer(self.engine, self.tools, self.catalog)
+        self.plans.drafts = drafts = Drafts(
+            self.engine, self.tools, repairer.surroundings, self.catalog, planner.thinker
+        )
+        self.tools.add_ours(*drafts.tools())
         self.interactions = Handlers()
         self.sessions = AgentSessionHub(self.engine, self.interactions, self.vault)
         self.is_open = False
@@ -194,6 +199,11 @@ class Holdfast:
             return function
 
         return register if function is None else register(function)
+
+    def on_alert(self, function: Function) -> Function:
+        """Have a function, async or not, told of each `Alert`; no run waits for it."""
+        self.engine.learning.on_alert(function)
+        return function
 
     def load_tools(
         self, path: str | Path, env: Mapping[str, str] | None = None, *, replace: bool = False

@@ -1,4 +1,4 @@
-"""`holdfast demo`: a link, four runs that wait for a person, and an end that leaves nothing."""
+"""`holdfast demo`: a link, five runs that wait for a person, and an end that leaves nothing."""
 
 from __future__ import annotations
 
@@ -114,11 +114,12 @@ def test_the_link_leads_into_the_console(visit: Visit) -> None:
         assert run_id in page.text
 
 
-def test_four_runs_wait_each_in_its_own_way(visit: Visit) -> None:
+def test_five_runs_wait_each_in_its_own_way(visit: Visit) -> None:
     standing = {which: one["status"] for which, one in visit.found.items()}
     assert standing == {
         "failed": "error",
         "onboarding": "pause",
+        "repair": "error",
         "computer": "pause",
         "chat": "pause",
     }
@@ -126,6 +127,7 @@ def test_four_runs_wait_each_in_its_own_way(visit: Visit) -> None:
     assert kinds == {
         "failed": None,
         "onboarding": "USER_INPUT",
+        "repair": "USER_CONFIRMATION",
         "computer": "MISSING_INFO",
         "chat": "TOOL_APPROVAL",
     }
@@ -136,7 +138,7 @@ def test_four_runs_wait_each_in_its_own_way(visit: Visit) -> None:
 def test_whoever_opens_the_link_is_the_one_who_started_them(visit: Visit) -> None:
     me = visit.browser.get("/me").json()["id"]
     assert me == VISITOR
-    for which in ("failed", "onboarding", "computer"):
+    for which in ("failed", "onboarding", "repair", "computer"):
         page = visit.browser.get(f"/console/runs/{visit.runs[which]}")
         assert f"Started by {me}," in page.text
     assert visit.chat()["startedBy"] == me
@@ -171,6 +173,16 @@ def test_a_desk_lets_the_onboarding_that_was_retried_end(visit: Visit) -> None:
     visit.comes_to("done", "onboarding")
 
 
+def test_an_approved_repair_lets_the_run_end(visit: Visit) -> None:
+    question = visit.asked["repair"]
+    assert question["context"]["repair_tools"] == ["create_employee_profile", "grant_access"]
+    given = visit.answer(question, "apply")
+    assert given.status_code == 200, given.text
+    assert visit.comes_to("done", "repair")["summary"]["done"] == 4
+    again = visit.answer(question, "refuse")
+    assert again.status_code == 409
+
+
 def test_an_approved_payment_is_made_once(visit: Visit) -> None:
     for _ in range(2):
         approved = visit.answer(visit.asked["chat"], "approve")
@@ -196,13 +208,19 @@ def test_ctrl_c_ends_the_server_and_the_office_and_leaves_nothing(tmp_path: Path
         told = list(takewhile(lambda line: line != "Ctrl-C ends everything.\n", said))
         assert all(len(line) <= 81 for line in told)
         tries = [line for line in told if line.startswith("  ") and line[2:5].strip()]
-        begins = ("1. Inbox, apply_", "2. Runs, inst_", "3. Runs, inst_", "4. Chat, chat_")
+        begins = (
+            "1. Inbox, apply_",
+            "2. Runs, inst_",
+            "3. Runs, inst_",
+            "4. Inbox, Repair L001? (inst_",
+            "5. Chat, chat_",
+        )
         for line, begin in zip(tries, begins, strict=True):
             assert line.startswith(f"  {begin}")
         code, out, err = interrupted(process)
     assert (code, out) == (0, "")
     assert err.splitlines() == [
-        "Starting a mock office, a server and four runs …",
+        "Starting a mock office, a server and five runs …",
         "stopping …",
         "The demo is over; nothing of it is running any more.",
     ]

@@ -111,6 +111,8 @@ def there(older: OlderServer, holdfast: Command) -> Callable[..., Ending]:
         ("cancel", "1"),
         ("resume", "1"),
         ("continue", "1"),
+        ("diagnose", "1"),
+        ("repair", "1"),
     ],
     ids=lambda one: one[0],
 )
@@ -148,3 +150,19 @@ async def test_a_command_that_the_server_has_not_is_refused_too(older: OlderServ
     with pytest.raises(ServerTooOld, match="no POST /runs/inst_000001/cancel"):
         async with backend.opened():
             await backend.cancel("inst_000001", "")
+
+
+async def test_repairs_that_the_server_has_not_are_refused_too(older: OlderServer) -> None:
+    from holdfast.cli.backend import OwnPatch
+    from holdfast.cli.shell import Address
+    from holdfast.errors import ServerTooOld
+
+    backend, patch = ServerBackend(Address(older.url)), OwnPatch([])
+    for asked, told in (
+        (lambda: backend.cases("inst_000001"), "no GET /instances/inst_000001/cases"),
+        (lambda: backend.rehearsed("inst_000001", patch), "no POST /instances/inst_000001/patches"),
+        (lambda: backend.propose("inst_000001", patch), "no POST /instances/inst_000001/patches"),
+    ):
+        with pytest.raises(ServerTooOld, match=told):
+            async with backend.opened():
+                await asked()

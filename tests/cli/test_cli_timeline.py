@@ -11,6 +11,7 @@ from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.i18n.catalogue import said
 from holdfast.i18n.message import msg
 from holdfast.model import events as e
+from holdfast.model.fork import Fork
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
     InteractionAction,
@@ -19,7 +20,8 @@ from holdfast.model.interaction import (
     InteractionType,
 )
 from holdfast.model.plan import TaskStatus
-from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.repair import Diagnosis, PlanPatch, Proposal, Verdict
+from holdfast.model.retry import Cause, Failure, FailureKind
 from holdfast.runtime.hub import Recorded
 from holdfast.source.planfile import read_plan
 from holdfast.views.stories.lines import UNTOLD
@@ -39,8 +41,88 @@ QUESTION = InteractionRequest(
 )
 CUSTOM = {"word": "sesame", "model": {"value": "custom", "text": "Framework 13"}}
 
+WRONG = Diagnosis(Cause.ARGUMENT, "L002 wants an id", source="rule:argument")
+OPERATIONS = (
+    {
+        "op": "insert_before",
+        "listener_id": "L002",
+        "task": {"task_id": "R1", "name": "Looked up"},
+        "listener": {"listener_id": "R1", "listener_type": "tool", "tool": "query_it"},
+    },
+)
+OURS = PlanPatch("case_1_k1", "d", OPERATIONS, "R1 looks it up")
+THEIRS = PlanPatch("patch_1", "d", OPERATIONS, source="person", by="will")
+
+REPAIRS: list[tuple[e.PlanEvent, str, str]] = [
+    (e.CaseOpened("case_1", "L002", 1), "planner", "looks for what is wrong with L002 (code)"),
+    (e.CaseOpened("case_1"), "planner", "looks for what is wrong with the plan"),
+    (
+        e.CaseDiagnosed("case_1", WRONG),
+        "planner",
+        "an argument is wrong: L002 wants an id",
+    ),
+    (
+        e.CaseDiagnosed("case_1", Diagnosis(Cause.UNKNOWN, "")),
+        "planner",
+        "it is not known what is wrong",
+    ),
+    (
+        e.DiagnosisRequested("case_1", 2),
+        "planner",
+        "asks a model what is wrong (request 2)",
+    ),
+    (
+        e.DiagnosisReceived("case_1", 2, WRONG),
+        "planner",
+        "an argument is wrong: L002 wants an id",
+    ),
+    (
+        e.DiagnosisReceived("case_1", 2, reason="no\x1b[2J answer"),
+        "planner",
+        "has no diagnosis: no\\u001b[2J answer",
+    ),
+    (
+        e.PatchProposed("case_1", Proposal(OURS, Verdict("d2"))),
+        "planner",
+        "proposes a repair: R1 looks it up",
+    ),
+    (e.PatchProposed("case_1", Proposal(THEIRS, Verdict("d2"))), "will", "proposes a repair"),
+    (
+        e.PatchRefused("case_1", "case_1_k1", "will", "not so"),
+        "will",
+        "left the plan as it is: not so",
+    ),
+    (e.PatchRefused("case_1", "case_1_k1", "will"), "will", "left the plan as it is"),
+    (
+        e.PlanPatched("case_1_k1", "case_1", "d", "d2", OPERATIONS, ("R1",), by="will"),
+        "will",
+        "repaired the plan of this run; runs first: R1 (query_it)",
+    ),
+    (
+        e.PlanPatched("case_1_k1", "case_1", "d", "d2", OPERATIONS),
+        "planner",
+        "repaired the plan of this run",
+    ),
+    (e.RepairProven("case_1", "case_1_k1"), "planner", "the repair has helped"),
+    (
+        e.RepairDisproven("case_1", "case_1_k1", "L002", 2),
+        "planner",
+        "the repair has not helped: L002 (code) failed",
+    ),
+    (
+        e.CaseClosed("case_1", "the plan has changed"),
+        "planner",
+        "looks no further: the plan has changed",
+    ),
+]
+
 TOLD: list[tuple[e.PlanEvent, str, str]] = [
     (e.RunStarted("ask", "d", "for 张三", "r", by="will"), "will", "started ask: for 张三"),
+    (
+        e.RunForked(Fork("inst_000001", 12, "ask"), "d", "r", "will"),
+        "will",
+        "forked inst_000001 at event 12",
+    ),
     (e.ListenerStarted("L001", 1), "plan", "L001 (human) started"),
     (e.ListenerStarted("L002", 1, attempt=3), "plan", "L002 (code) started, try 3 of 3"),
     (e.ListenerSucceeded("L001", 1), "plan", "L001 (human) succeeded"),
@@ -131,6 +213,7 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
         "plan",
         "nothing is in flight any more: the run is cancelled",
     ),
+    *REPAIRS,
 ]
 
 
@@ -148,6 +231,13 @@ def test_an_event_is_told_in_plain_words(
 ) -> None:
     [line] = teller.tell(Recorded(1, 0.0, event))
     assert (line.who, line.what) == (who, what)
+
+
+def test_after_a_repair_the_steps_and_tasks_are_those_of_the_new_plan(teller: PlanStory) -> None:
+    teller.tell(Recorded(1, 0.0, e.PlanPatched("p", "c", "d", "d2", OPERATIONS, ("R1",))))
+    done = e.ListenerSucceeded("R1", 1, moves=(e.Move("R1", TaskStatus.DONE, "start"),))
+    told = [line.what.strip() for line in teller.tell(Recorded(2, 0.0, done))]
+    assert told == ["R1 (query_it) succeeded", "R1 Looked up is done"]
 
 
 def test_a_failed_try_says_when_the_next_one_comes(teller: PlanStory) -> None:

@@ -26,6 +26,7 @@ from holdfast.core.run.tables import (
 )
 from holdfast.errors import CallerError, IllegalTransition, NotAllowed
 from holdfast.model import commands as c
+from holdfast.model.fork import Fork
 from holdfast.model.interaction import InteractionStatus
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 from holdfast.model.repair import Diagnosis, Look, PlanPatch, Proposal
@@ -92,12 +93,14 @@ SAMPLES: dict[type, c.Command] = {
     type(command): command
     for command in (
         c.StartRun("small", by=WILL),
+        c.StartFork(Fork("inst_000009", 1, "small"), WILL),
         c.StartStep("L001"),
         c.ReportOutcome("L001", 1, 2, c.Succeeded({"x": 1})),
         c.Advise("L001", 1, Retry(3)),
         c.ReportDiagnosis("case_1", 0, Look(Diagnosis(Cause.UNKNOWN, "it is not known"))),
         c.ProposePatch(Proposal(PlanPatch("p1", "another base", ()), Judged("")), WILL),
         c.ReviewProposal("case_1", {}),
+        c.WakeEarly("L001"),
         c.Answer("asked by nobody", WILL),
         c.KeepDraft("asked by nobody", WILL),
         c.Resume(WILL),

@@ -67,6 +67,19 @@ async def test_the_plan_with_everything_in_it_runs_to_its_end() -> None:
         assert instance.verification == {"verify.1": "verified"}
 
 
+def test_the_example_of_a_plan_from_a_prompt_prints_what_the_page_says(tmp_path: Path) -> None:
+    [script], [printed] = (blocks("docs/plans.md", one) for one in ("python", "text"))
+    run = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (run.stdout, run.stderr) == (printed, "")
+
+
 def test_the_python_example_of_the_readme_does_what_its_comments_say(tmp_path: Path) -> None:
     script, _ = blocks("README.md", "python")
     (tmp_path / "plans").mkdir()

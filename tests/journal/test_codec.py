@@ -49,6 +49,8 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
         return st.one_of(*(of(one) for one in inner))
     if origin is Literal:
         return st.sampled_from(inner)
+    if origin is tuple and inner[-1] is not ...:
+        return st.tuples(*map(of, inner))
     if origin is tuple:
         return st.lists(of(inner[0]), max_size=2).map(tuple)
     if origin is not None:

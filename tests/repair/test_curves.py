@@ -105,8 +105,9 @@ def test_the_next_attempt_comes_when_it_is_likely_enough_to_help() -> None:
     curve = cases(40, 0.5, 2.0, 8.0, 30.0, won=120.0)
     found = moments_of(curve, curve, NOW)
     assert found.due[:6] == (120.0, 120.0, 120.0, 120.0, 120.0, 1_800.0)
-    assert found.wait(0.0) == 120.0
-    assert found.wait(20.0) == 100.0
+    assert found.wait(0.0, 0.0) == 120.0
+    assert found.wait(20.0, 20.0) == 100.0
+    assert found.wait(20.0, 50.0) == 70.0, "an attempt counts from where it began"
     assert found.chances[0] > 0.9
     assert found.why(0.0) == (
         f"of failures like it, 40 known, {round(100 * found.chances[0])} % are over 120 s after "
@@ -118,7 +119,7 @@ def test_what_never_recovers_is_left() -> None:
     curve = cases(40, 0.5, 2.0, 8.0, 30.0, 120.0, 600.0, 1_800.0)
     found = moments_of(curve, curve, NOW)
     assert found.due == (None,) * (BUCKETS + 1)
-    assert found.wait(0.0) is None
+    assert found.wait(0.0, 0.0) is None
     assert found.why(0.0).startswith("of failures like it, 40 known, ")
     assert found.why(0.0).endswith(" % are over within half an hour")
 
@@ -133,13 +134,13 @@ def test_where_the_chance_is_small_all_of_it_is_waited_for() -> None:
 
 def test_after_half_an_hour_there_is_no_further_attempt() -> None:
     found = moments_of(cases(9, won=0.5), NO_CURVE, NOW)
-    assert found.wait(1_800.0) is None
+    assert found.wait(1_800.0, 1_800.0) is None
 
 
 def test_a_curve_fades() -> None:
     curve = cases(10, 0.5, 2.0, 8.0, 30.0, 120.0, 600.0, 1_800.0)
-    assert moments_of(curve, curve, NOW).wait(0.0) is None
-    assert moments_of(curve, NO_CURVE, NOW + 100 * 86_400).wait(0.0) is not None
+    assert moments_of(curve, curve, NOW).wait(0.0, 0.0) is None
+    assert moments_of(curve, NO_CURVE, NOW + 100 * 86_400).wait(0.0, 0.0) is not None
 
 
 def test_a_wait_is_counted_from_now() -> None:
@@ -156,7 +157,7 @@ def test_one_run_of_twenty_explores_and_the_rest_do_what_is_known() -> None:
     explorers = [one for one in runs if explored_bucket(one) is not None]
     assert len(explorers) == pytest.approx(len(runs) / ONE_OF, rel=0.3)
     assert {explored_bucket(one) for one in explorers} == set(range(BUCKETS))
-    waits = {one: moments_of(curve, curve, NOW, one).wait(0.0) for one in runs}
+    waits = {one: moments_of(curve, curve, NOW, one).wait(0.0, 0.0) for one in runs}
     assert {one for one, wait in waits.items() if wait is not None} == set(explorers)
     assert explored_bucket("") is None
 

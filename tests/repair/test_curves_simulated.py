@@ -82,7 +82,7 @@ class Simulation:
         known = moments(self.experience, tool, "fp1:x", NOW, run_id)
         if schedule is not None or known.cases < FEWEST_CASES:
             return (schedule or backoff)(calls, since, self.dice)
-        delay = known.wait(since)
+        delay = known.wait(since, since)
         return None if delay is None else delay + 0.1 * self.dice.random() * delay
 
     def calls(

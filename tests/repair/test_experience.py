@@ -70,13 +70,15 @@ def test_what_is_known_of_a_cause_helps_where_little_is_known() -> None:
     others = [tried(1_800.0, won=False, fingerprint=f"fp1:{n}") for n in range(60)]
     few = [tried(0.5, won=False) for _ in range(5)]
     alone, among = after(*few), after(*few, *others)
-    assert moments(alone, "grant_access", DOWN, NOW).wait(0.5) is not None
-    assert moments(among, "grant_access", DOWN, NOW).wait(0.5) is None
+    assert moments(alone, "grant_access", DOWN, NOW).wait(0.5, 0.5) is not None
+    assert moments(among, "grant_access", DOWN, NOW).wait(0.5, 0.5) is None
 
 
 def test_one_run_of_twenty_explores() -> None:
     known = after(*[tried(1_800.0, won=False) for _ in range(40)])
-    waits = [moments(known, "grant_access", DOWN, NOW, f"inst_{n}").wait(0.0) for n in range(400)]
+    waits = [
+        moments(known, "grant_access", DOWN, NOW, f"inst_{n}").wait(0.0, 0.0) for n in range(400)
+    ]
     assert 5 < sum(one in EDGES for one in waits) < 40
 
 

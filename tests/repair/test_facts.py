@@ -121,6 +121,8 @@ def test_another_failure_begins_another_story() -> None:
     answer_call(machine)
     assert tries(machine) == [(0, 1.0, False), (2, 3.0, True)]
     assert {one.cause for one in facts(machine, Tried)} == {"credentials"}
+    [left] = facts(machine, Left)
+    assert left.fingerprint != facts(machine, Tried)[0].fingerprint, "others wait for it in vain"
 
 
 def test_what_is_given_up_is_left_and_what_a_person_resumes_did_not_recover_by_itself() -> None:

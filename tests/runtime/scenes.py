@@ -39,7 +39,7 @@ async def assert_sound(app: Holdfast, run_id: str) -> PlanState:
     state, records = await _at_rest(app, run_id)
     assert [record.seq for record in records] == list(range(1, state.version + 1))
     told = ((record.at, decode(record)) for record in records)
-    assert replay(blank(run_id, state.plan), told) == state
+    assert replay(blank(run_id, state.origin or state.plan), told) == state
     return state
 
 

@@ -26,6 +26,7 @@ from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append, Attached, AuditEntry, ExpiringValue, verify
 from holdfast.language.strict import digest
 from holdfast.model import commands as c
+from holdfast.model.fork import Fork
 from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.retry import Failure, FailureKind, Retry
 from holdfast.model.rows import request_of
@@ -134,6 +135,7 @@ LOST = c.ReportOutcome("s", 1, 1, c.Failed(Failure(FailureKind.PERMANENT, "no"))
     ("command", "action", "subject", "detail"),
     [
         (c.StartRun("p"), "started", "p", {}),
+        (c.StartFork(Fork("inst_000001", 7, "p")), "forked", "inst_000001", {"at": 7}),
         (c.StartSession("a"), "started", "a", {}),
         (c.OpenConversation(), "started", "", {}),
         (c.Say("hello", "will"), "said", "", {}),

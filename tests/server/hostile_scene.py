@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx
 from chat_scene import Till, asked, open_chat, tell
+from kept_lessons import learned
 from server_scene import Office, Scene, furnish, serving, settled, start
 
 from holdfast import Holdfast
@@ -52,6 +53,9 @@ PATCH = {
     "listener_id": "L001",
 }
 """For an instance of `grant_access` that has failed."""
+
+BY_ID = {"op": "set_args", "listener_id": "@listener", "set": {"employee": "WZ001"}}
+"""The same as a lesson keeps it."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +195,10 @@ class Ground:
         answer = await self.scene.admin.post(f"/instances/{instance_id}/patches", json=PATCH)
         assert answer.status_code == 201, answer.text
         return instance_id, answer.json()["case"]["proposal"]["patch_id"]
+
+    async def lesson(self) -> str:
+        """A repair of `grant_access` that has helped."""
+        return await learned(self.scene.app, "grant_access", "L001", BY_ID)
 
     async def question(self, run_id: str) -> dict[str, Any]:
         """The one question of a run that is open."""

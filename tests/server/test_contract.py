@@ -139,6 +139,7 @@ async def known_ids(ground: Ground) -> dict[str, list[str]]:
         "instance_id": instances,
         "case_id": ["case_1", "case_2"],
         "patch_id": [patch_id],
+        "lesson_id": [await ground.lesson()],
         "run_id": [*instances, session_id, conversation_id],
         "request_id": [question, consent, locked],
         "field": ["code"],

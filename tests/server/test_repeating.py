@@ -25,6 +25,7 @@ KEY = {"Idempotency-Key": "8e03978e-40d5-43e8-bc93"}
 DEEDS: Final[Mapping[str, list[str]]] = {
     "register_plan": ["registered"],
     "check_plan": [],
+    "draft_plan": [],
     "continue_plan": ["answered"],
     "resume_plan": ["resumed"],
     "start_instance": ["started"],
@@ -36,6 +37,10 @@ DEEDS: Final[Mapping[str, list[str]]] = {
     "rerun_from_listener": ["reran"],
     "cancel_instance": ["cancelled"],
     "propose_patch": ["proposed"],
+    "fork_instance": ["forked"],
+    "pin_lesson": ["pinned_lesson"],
+    "retire_lesson": ["retired_lesson"],
+    "promote_lesson": [],
     "cancel_run": ["cancelled"],
     "resume_run": ["resumed"],
     "answer_interaction": ["answered"],

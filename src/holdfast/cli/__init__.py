@@ -1,7 +1,8 @@
 """The command line: `holdfast …`.
 
-Each command is declared in the file of its noun (`serve`, `plans`, `runs`, `questions`, `chat`,
-`converse`, `tokens`, `audit`, `doctor`, `backups`, `copies`, `housekeeping`, `settings`, `demo`).
+Each command is declared in the file of its noun (`serve`, `plans`, `drafts`, `runs`, `questions`,
+`repairs`, `experience`, `forks`, `chat`, `converse`, `tokens`, `audit`, `doctor`, `backups`,
+`copies`, `housekeeping`, `settings`, `demo`).
 Those files import nothing heavy, so that `--help` is there at once; what a command
 needs is imported when it runs.
 
@@ -26,9 +27,13 @@ from holdfast.cli.commands import (
     copies,
     demo,
     doctor,
+    drafts,
+    experience,
+    forks,
     housekeeping,
     plans,
     questions,
+    repairs,
     runs,
     serve,
     settings,
@@ -84,10 +89,14 @@ NOUNS = (
     serve,
     worker,
     plans,
+    drafts,
     chat,
     converse,
     runs,
     questions,
+    repairs,
+    experience,
+    forks,
     doctor,
     backups,
     copies,

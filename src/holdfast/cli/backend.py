@@ -21,9 +21,18 @@ if TYPE_CHECKING:
     from holdfast.model.conversation import AfterFailure
     from holdfast.model.interaction import InteractionResponse
     from holdfast.model.plan import Plan
+    from holdfast.model.repair import Proposal
     from holdfast.model.rows import QuestionQuery, RunQuery
+    from holdfast.model.values import JsonObject
     from holdfast.runtime.hub import AskedBelow, Spoken
-    from holdfast.views.records import InteractionView, Raised, RunLine, RunView, TimelineEntry
+    from holdfast.views.records import (
+        CaseView,
+        InteractionView,
+        Raised,
+        RunLine,
+        RunView,
+        TimelineEntry,
+    )
 
 Update: TypeAlias = "TimelineEntry | Spoken | AskedBelow | RunView"
 Updates: TypeAlias = AsyncGenerator[Update, None]
@@ -36,6 +45,16 @@ class Partner:
 
     agent_id: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPatch:
+    """A person's patch of a run's plan: operations, or None for what brings the run to today's
+    version of its plan. `listener_id` is the failed listener that it mends, if any."""
+
+    operations: Sequence[JsonObject] | None
+    reason: str = ""
+    listener_id: str = ""
 
 
 class Reader(Protocol):
@@ -65,6 +84,10 @@ class Reader(Protocol):
 
     async def open_questions(self, run_id: str) -> list[InteractionView]:
         """What the run and its sub-runs ask, the oldest first."""
+
+    async def cases(self, run_id: str) -> list[CaseView]:
+        """The failures of a plan's run that a repair could mend, the oldest first; those of its
+        sub-runs are theirs."""
 
     async def timeline(self, run_id: str) -> list[TimelineEntry]: ...
 
@@ -122,6 +145,16 @@ class Backend(Reader, Protocol):
 
     async def cancel(self, run_id: str, reason: str) -> None: ...
 
+    async def fork(self, run_id: str, seq: int) -> str:
+        """A new run's id, which goes on from event `seq` of one that is over."""
+
+    async def rehearsed(self, run_id: str, patch: OwnPatch) -> Proposal:
+        """What a patch would do, and the problems that speak against it; nothing is changed."""
+
+    async def propose(self, run_id: str, patch: OwnPatch) -> str | None:
+        """The id of the question that asks for consent, None where it is answered already;
+        PatchRejected has all that is wrong."""
+
     async def runner(self, run_id: str) -> ConversationRunner | None:
         """Carries a conversation on in this process; None where that cannot be done."""
 
@@ -132,6 +165,12 @@ class Backend(Reader, Protocol):
         """A new session's id."""
 
     async def say(self, session_id: str, message: str) -> None: ...
+
+
+def question_about(cases: Sequence[CaseView], patch_id: str) -> str | None:
+    """The open question that asks for consent to a patch."""
+    about = (one for one in cases if one.proposal and one.proposal.patch.patch_id == patch_id)
+    return next((one.question_id for one in about), None)
 
 
 def the_only_agent(known: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from holdfast.cli.shell import OK, Interrupted, Settings
 from holdfast.cli.terminal.plain import note, print_json
 from holdfast.cli.terminal.progress import Display, Point, display_of, follow
 from holdfast.cli.terminal.prompts import ask
+from holdfast.cli.terminal.repairs import rehearsal_asked
 from holdfast.cli.terminal.report import NOT_KEPT, exit_code, report_json, say_report, way_on
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import rows
@@ -147,7 +148,8 @@ class Driver:
         questions = await self.backend.open_questions(run_id)
         if not questions:
             return True
-        given = await ask(questions[0].request)
+        more = await rehearsal_asked(self.backend, questions[0])
+        given = await ask(questions[0].request, more=more)
         if given is None:
             return False
         try:
@@ -178,11 +180,18 @@ Action = Callable[[], Awaitable[object]]
 
 
 async def do_and_see(
-    driver: Driver, run_id: str, action: Action, *, wait: bool, code: int | None = None
+    driver: Driver,
+    run_id: str,
+    action: Action,
+    *,
+    wait: bool,
+    code: int | None = None,
+    first: str | None = None,
 ) -> int:
-    """Do something to a run, then see it through."""
-    before = await driver.backend.run(run_id)
+    """Do something to a run, then see it through; `first` a sub-run, which goes on by itself while
+    the run above it is in error."""
+    seen = [await driver.backend.run(one) for one in (first, run_id) if one is not None]
     await action()
-    if wait:
+    for before in seen if wait else ():
         await driver.see_through(before)
     return await driver.conclude(run_id, code if wait else OK)

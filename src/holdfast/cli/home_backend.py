@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.app import Holdfast
-from holdfast.cli.backend import Outcomes, Partner, Updates, the_only_agent
+from holdfast.cli.backend import (
+    Outcomes,
+    OwnPatch,
+    Partner,
+    Updates,
+    question_about,
+    the_only_agent,
+)
 from holdfast.cli.home_reader import ViewReader
 from holdfast.cli.loading import LeftOut, is_plan_file, load_plan_file
 from holdfast.errors import NotAllowed, NotFound
@@ -19,11 +26,14 @@ from holdfast.model import commands as c
 from holdfast.model.conversation import AfterFailure
 from holdfast.model.interaction import InteractionResponse
 from holdfast.model.plan import Plan
+from holdfast.model.repair import Proposal
 from holdfast.model.run import RunKind
+from holdfast.model.values import JsonObject
+from holdfast.plans.repairs import Repairer
 from holdfast.runs.required_tools import missing_tools
 from holdfast.runtime.identity import LOCAL, Identity, acting
 from holdfast.runtime.machines import as_conversation
-from holdfast.views import homes
+from holdfast.views import homes, repairs
 from holdfast.views.reader import RunReader
 
 if TYPE_CHECKING:
@@ -147,6 +157,37 @@ class HomeBackend(ViewReader):
         if await self._is_conversation(run_id):
             await self.app.engine.abandon(run_id)
         await self.app.cancel(run_id, by=self._by, reason=reason)
+
+    async def fork(self, run_id: str, seq: int) -> str:
+        return (await self.app.plans.fork(run_id, seq, by=self._by)).id
+
+    async def rehearsed(self, run_id: str, patch: OwnPatch) -> Proposal:
+        operations = await self._operations(run_id, patch)
+        of = {"reason": patch.reason, "by": self._by}
+        return self._told(await self._repairer.proposal(run_id, operations, **of))
+
+    async def propose(self, run_id: str, patch: OwnPatch) -> str | None:
+        operations = await self._operations(run_id, patch)
+        of = {"reason": patch.reason, "by": self._by, "listener_id": patch.listener_id}
+        made = await self._repairer.propose(run_id, operations, **of)
+        known = repairs.cases(await self.views.at(run_id))
+        return question_about(known, made.patch.patch_id)
+
+    async def _operations(self, run_id: str, patch: OwnPatch) -> Sequence[JsonObject]:
+        if patch.listener_id:
+            repairs.refuse_unknown(await self.views.at(run_id), patch.listener_id)
+        if patch.operations is not None:
+            return patch.operations
+        found = await self._repairer.to_current(run_id)
+        if not found:
+            raise NotAllowed(f"{run_id} has today's version of its plan")
+        return found
+
+    @property
+    def _repairer(self) -> Repairer:
+        found = self.app.planner_agent.repairer
+        assert found is not None, "an application has one"
+        return found
 
     async def _is_conversation(self, run_id: str) -> bool:
         return (await self.views.run(run_id, parts=False)).kind is RunKind.CONVERSATION

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from holdfast.cli.backend import Reader, Updates
     from holdfast.journal.port import Journal
     from holdfast.model.rows import QuestionQuery, RunQuery
-    from holdfast.views.records import InteractionView, Raised, RunLine, RunView, TimelineEntry
+    from holdfast.views.records import (
+        CaseView,
+        InteractionView,
+        Raised,
+        RunLine,
+        RunView,
+        TimelineEntry,
+    )
 
 V = TypeVar("V")
 
@@ -67,6 +74,11 @@ class ViewReader:
 
     async def open_questions(self, run_id: str) -> list[InteractionView]:
         return [one async for one in self.views.open_questions(run_id)]
+
+    async def cases(self, run_id: str) -> list[CaseView]:
+        from holdfast.views import repairs
+
+        return [self._told(one) for one in repairs.cases(await self.views.at(run_id))]
 
     async def timeline(self, run_id: str) -> list[TimelineEntry]:
         return [self._told(one) for one in await self.views.timeline(run_id)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from holdfast.cli.backend import Outcomes, Partner, Updates, the_only_agent
+from holdfast.cli.backend import Outcomes, OwnPatch, Partner, Updates, the_only_agent
 from holdfast.cli.loading import is_plan_file
 from holdfast.cli.shell import Address
 from holdfast.client import Client
@@ -38,10 +38,12 @@ from holdfast.model.conversation import AfterFailure
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import InteractionRequest, InteractionResponse, InteractionStatus
 from holdfast.model.plan import Plan
+from holdfast.model.repair import Proposal
 from holdfast.model.rows import QuestionQuery, RunQuery, RunRow
 from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind
 from holdfast.runtime.hub import AskedBelow, Spoken
 from holdfast.views.records import (
+    CaseView,
     InteractionView,
     Raised,
     RunLine,
@@ -193,6 +195,10 @@ class ServerBackend:
         query = QuestionQuery(status=frozenset({"open"}), root_id=run_id, limit=100_000)
         return await self.questions(query)
 
+    async def cases(self, run_id: str) -> list[CaseView]:
+        told = await self.client.instances.cases(run_id, language=self._language)
+        return [_read(CaseView, _case(one)) for one in told["cases"]]
+
     async def timeline(self, run_id: str) -> list[TimelineEntry]:
         found: list[TimelineEntry] = []
         after: int | None = 0
@@ -303,6 +309,19 @@ class ServerBackend:
     async def cancel(self, run_id: str, reason: str) -> None:
         await self.client.runs.cancel(run_id, reason=reason)
 
+    async def rehearsed(self, run_id: str, patch: OwnPatch) -> Proposal:
+        rehearse, language = self.client.instances.rehearse, self._language
+        told = await rehearse(run_id, patch.operations, **_more(patch), language=language)
+        return _read(Proposal, _proposal(told["proposal"]))
+
+    async def propose(self, run_id: str, patch: OwnPatch) -> str | None:
+        propose = self.client.instances.propose
+        told = await propose(run_id, patch.operations, **_more(patch))
+        return _read(CaseView, _case(told["case"])).question_id
+
+    async def fork(self, run_id: str, seq: int) -> str:
+        return str((await self.client.instances.fork(run_id, seq))["id"])
+
     async def runner(self, run_id: str) -> ConversationRunner | None:
         """The server carries its conversations on itself."""
         return None
@@ -389,6 +408,26 @@ def _question(told: Told) -> InteractionView:
 def _request(told: Told) -> InteractionRequest:
     named = {camel(name): told.get(camel(name)) for name in _REQUEST}
     return request_from_wire({name: value for name, value in named.items() if value is not None})
+
+
+def _more(patch: OwnPatch) -> dict[str, Any]:
+    return {
+        "reason": patch.reason,
+        "listener_id": patch.listener_id or None,
+        "to_current": patch.operations is None,
+    }
+
+
+def _case(told: Told) -> Told:
+    proposal = told["proposal"]
+    shaped = None if proposal is None else _proposal(proposal)
+    return {**told, "question_id": told["interaction_id"], "proposal": shaped}
+
+
+def _proposal(told: Told) -> Told:
+    """The API has the patch, its verdict and its words in one object."""
+    shown = {**told["shown"], "words": told["words"]}
+    return {"patch": told, "verdict": told, "shown": shown}
 
 
 def _refusal(told: Told) -> HoldfastError | None:

@@ -30,6 +30,7 @@ from holdfast.errors import (
     HoldfastError,
     InvalidAnswer,
     OperatorError,
+    PatchRejected,
     PlanRejected,
     WrongSetting,
 )
@@ -401,7 +402,7 @@ def complain(
 
 def _sentence(error: HoldfastError) -> str:
     match error:
-        case PlanRejected(problems=problems):
+        case PlanRejected(problems=problems) | PatchRejected(problems=problems):
             count = f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"
             return "\n".join([f"{count} found", *(f"  {one}" for one in problems)])
         case InvalidAnswer(fields=wrong) if wrong:
@@ -413,6 +414,8 @@ def _particulars(error: HoldfastError) -> dict[str, Any]:
     match error:
         case PlanRejected(problems=problems):
             return {"problems": [problem_json(one) for one in problems]}
+        case PatchRejected(problems=problems):
+            return {"problems": [{"message": one} for one in problems]}
         case InvalidAnswer(fields=wrong):
             return {"fields": wrong}
     return {}

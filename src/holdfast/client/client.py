@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 
 from holdfast.client.administration import Agents, Audit, Housekeeping, Tokens, Tools
 from holdfast.client.event_stream import EventStream, ServerEvent
+from holdfast.client.experience import Experience, Lessons
 from holdfast.client.interactions import Chats, Conversations, Interactions
 from holdfast.client.plans import Instances, Plans, Runs
 from holdfast.client.resource import Answer, answered
@@ -56,6 +57,8 @@ class Client:
         self.tokens = Tokens(transport)
         self.audit = Audit(transport)
         self.housekeeping = Housekeeping(transport)
+        self.experience = Experience(transport)
+        self.lessons = Lessons(transport)
 
     async def __aenter__(self) -> Self:
         return self

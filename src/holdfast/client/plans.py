@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from holdfast.client.resource import Answer, Resource, Values, answered, given, strict
 from holdfast.client.transport import path_of
+
+LONGEST_DRAFT: Final = 180.0
+"""Seconds that a model may take to draw up a plan, in all its attempts."""
 
 
 class Plans(Resource):
@@ -19,6 +22,14 @@ class Plans(Resource):
 
     async def check(self, source: str) -> Answer:
         return answered(await self._transport.post("/plans/check", {"source": source}))
+
+    async def draft(
+        self, prompt: str, *, values: Values = None, language: str | None = None
+    ) -> Answer:
+        """The plan that a model would draw up for this; nothing is started."""
+        body, path = given(prompt=prompt, values=values), "/plans/draft"
+        found = await self._transport.post_in(language, path, body, longer=LONGEST_DRAFT)
+        return answered(found)
 
     async def get(self, plan_id: str) -> Answer:
         return answered(await self._transport.get(path_of("plans", plan_id)))
@@ -95,6 +106,10 @@ class Instances(Resource):
 
     async def cancel(self, instance_id: str, *, reason: str = "") -> Answer:
         return await self._do(instance_id, "cancel", reason=reason)
+
+    async def fork(self, instance_id: str, at: int) -> Answer:
+        """A new instance that goes on from event `at` of one that is over."""
+        return await self._do(instance_id, "fork", at=at)
 
     async def cases(self, instance_id: str, *, language: str | None = None) -> Answer:
         """Its failures that a repair could mend, with diagnoses and proposals."""

@@ -71,11 +71,18 @@ class Transport:
         return await self.post_in(None, path, body, **parameters)
 
     async def post_in(
-        self, language: str | None, path: str, body: Any = None, **parameters: Any
+        self,
+        language: str | None,
+        path: str,
+        body: Any = None,
+        *,
+        longer: float = 0.0,
+        **parameters: Any,
     ) -> Any:
-        """As `post`, told in a language."""
+        """As `post`, told in a language; the answer may take so many seconds `longer`."""
         asked = in_language(language)
-        return _json(await self.send("POST", path, body, parameters, headers=asked))
+        told = await self.send("POST", path, body, parameters, headers=asked, longer=longer)
+        return _json(told)
 
     async def put(self, path: str, body: Any) -> Any:
         return _json(await self.send("PUT", path, body))
@@ -92,6 +99,7 @@ class Transport:
         *,
         key: str | None = None,
         headers: Mapping[str, str] | None = None,
+        longer: float = 0.0,
     ) -> httpx.Response:
         """The answer to a request that was carried out once, or the error of its refusal."""
         named = {} if method == "GET" else {KEY: key or str(uuid4())}
@@ -101,7 +109,7 @@ class Transport:
             json=body,
             params=_given(parameters or {}),
             headers={**named, **(headers or {})},
-            timeout=self._timeout + float((parameters or {}).get("wait") or 0),
+            timeout=self._timeout + longer + float((parameters or {}).get("wait") or 0),
         )
         pauses = Backoff(self._patience)
         while True:

@@ -208,7 +208,7 @@ def _answer(builder: AnyDecider, command: c.Answer) -> None:
         builder.answered(answer)
 
 
-def _hear_child(builder: AnyDecider, command: c.HearChild) -> None:
+def hear_child(builder: AnyDecider, command: c.HearChild) -> None:
     if not hears(builder, command):
         return
     if command.ended_by and builder.state.status is not _CANCELLING:
@@ -287,7 +287,7 @@ OF_EVERY_RUN: Final[Decisions] = {
     c.Answer: _answer,
     c.KeepDraft: keep_draft,
     c.Cancel: cancel_run,
-    c.HearChild: _hear_child,
+    c.HearChild: hear_child,
     c.Tick: _tick,
     c.Recover: _recover,
 }

@@ -52,6 +52,7 @@ TERMS: Final = (
     msgid("completed"),
     msgid("resumed"),
     msgid("StartRun"),
+    msgid("StartFork"),
     msgid("Ask"),
     msgid("Propose"),
     msgid("RememberApproval"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from immutables import Map
 from rpds import HashTrieSet, List
@@ -18,7 +18,7 @@ from rpds import HashTrieSet, List
 from holdfast.core.conversation import schedule
 from holdfast.core.conversation.state import ConversationState, Turn
 from holdfast.core.plan.case_reducers import with_patches
-from holdfast.core.plan.state import PlanState, TaskState
+from holdfast.core.plan.state import Forked, PlanState, TaskState
 from holdfast.core.repair.state import NO_REPAIRS, CaseState, Repairs
 from holdfast.core.run.state import QuestionState, RunState, StepState
 from holdfast.i18n.journaled import dump_messages, place_messages
@@ -32,7 +32,7 @@ from holdfast.model.record import adapter
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 
-SCHEMA = 15
+SCHEMA = 16
 
 S = TypeVar("S", bound=RunState)
 
@@ -130,6 +130,7 @@ _FORMS: Mapping[str, Form] = {
     "usage": _adapted(Usage),
     "grants": _mapped(Grant),
     "repair": (_dump_repairs, _load_repairs),
+    "forked": _adapted(Forked | None),
 }
 
 _CONVERSATION_FORMS: Mapping[str, Form] = {
@@ -178,7 +179,9 @@ def load_state(payload: str, blank: S) -> S:
     pinned = {name: getattr(blank, name) for name in _PINNED if hasattr(blank, name)}
     read = {name: _read(forms, name, value) for name, value in body.items()}
     state = type(blank)(**place_messages(read, found), **pinned)
-    return with_patches(state) if isinstance(state, PlanState) else state
+    if isinstance(state, PlanState):
+        return cast(S, with_patches(state))
+    return state
 
 
 def _forms_of(state: RunState) -> Mapping[str, Form]:

@@ -17,7 +17,7 @@ from holdfast.model.events import TaskUpdate
 from holdfast.model.fork import Fork
 from holdfast.model.form import Form
 from holdfast.model.interaction import InteractionRequest, Resolution, Waiting
-from holdfast.model.message import ModelReply
+from holdfast.model.message import ModelReply, Usage
 from holdfast.model.record import record
 from holdfast.model.repair import Look, Mend, Proposal, Thought
 from holdfast.model.retry import Advice, Failure
@@ -40,7 +40,8 @@ class Moment:
 
 @record
 class StartRun:
-    """`authors` are the people who registered this version of the plan."""
+    """`authors` are the people who registered this version of the plan, `usage` is what it cost to
+    have a model find it, and its inputs."""
 
     plan_id: str
     prompt: str = ""
@@ -49,6 +50,7 @@ class StartRun:
     parent: Parent | None = None
     by: str = ""
     authors: tuple[str, ...] = ()
+    usage: Usage | None = None
 
 
 @record
@@ -324,6 +326,13 @@ class Advise:
 
 
 @record
+class WakeEarly:
+    """What a delayed attempt waits for is over sooner than it was thought."""
+
+    step_id: str
+
+
+@record
 class ReportDiagnosis:
     """What rules and lessons made of a case (`number` 0), or a model at its request."""
 
@@ -453,6 +462,7 @@ PlanCommand: TypeAlias = (
     | ReportDiagnosis
     | ProposePatch
     | ReviewProposal
+    | WakeEarly
     | Resume
     | Skip
     | MarkDone

@@ -54,6 +54,8 @@ class TaskUpdate:
 
 @record
 class RunStarted:
+    """`usage` is what it cost to have a model find the plan, and its inputs, in the prompt."""
+
     plan_id: str
     digest: str
     prompt: str
@@ -64,6 +66,7 @@ class RunStarted:
     moves: tuple[Move, ...] = ()
     fired: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
+    usage: Usage | None = None
 
 
 @record

@@ -33,7 +33,7 @@ class InteractionAction(TextEnum):
 REPAIR: Final = "repair"
 """The purpose of a question whose answer may change the run's plan."""
 
-SECRET: Final = "secret"
+RENEWAL: Final = "secret"
 """The purpose of a question for secrets that were entered for the run of which this is a fork."""
 
 RUN_AGAIN: Final = "run_again"

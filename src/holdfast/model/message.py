@@ -51,6 +51,16 @@ class Usage:
     cost: float | None = None
     seconds: float = 0.0
 
+    def __add__(self, more: Usage) -> Usage:
+        """Costs that are not known stay unknown, rather than be taken for nothing."""
+        known = [one for one in (self.cost, more.cost) if one is not None]
+        return Usage(
+            self.input_tokens + more.input_tokens,
+            self.output_tokens + more.output_tokens,
+            sum(known) if known else None,
+            self.seconds + more.seconds,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ToolOffer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from holdfast.model.form import Form
 from holdfast.model.interaction import Asking
@@ -74,6 +74,10 @@ class HumanAction:
     kind: ClassVar[str] = "human"
     form: Form = Form()
     asking: Asking = Asking()
+
+
+VERSION: Final = "@version"
+"""Among the values of a plan listener: the digest of the version that runs, if not today's."""
 
 
 @dataclass(frozen=True, slots=True)

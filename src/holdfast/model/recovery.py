@@ -1,7 +1,7 @@
 """When a failed call is worth another attempt, as learned from how others like it recovered.
 
-`Moments` ride with an outcome into a decision, as a tool's facts ride with a start: the core looks
-them up and journals what it made of them, so that a replay asks no statistics.
+What `Moments` say is looked up where a retry is advised, and stands in the event of that retry: a
+replay asks no statistics.
 
 Time since the first failure is divided into buckets. An attempt stands for the bucket that it
 falls into, and one that comes up to a tenth after its end still for that one, so that a planned
@@ -36,32 +36,28 @@ class Moments:
     """`due` says by the number of buckets that are behind a call, at which second since its first
     failure the next attempt belongs, or None where another is not worth it; `chances` what it has
     for itself then. Both are empty while too few `cases` are known: the author's backoff goes on.
-
-    `hold` is for how many seconds from now the call is to be left alone all the same, because
-    others try whether the tool is there again, and `why_held` says so. `explored` is the moment
-    that this run tries to learn of it.
+    `explored` is the moment that this run tries to learn of it.
     """
 
     due: tuple[float | None, ...] = ()
     chances: tuple[float, ...] = ()
     cases: int = 0
     explored: float | None = None
-    hold: float = 0.0
-    why_held: str = ""
 
     @property
     def known(self) -> bool:
         return bool(self.due)
 
-    def wait(self, since: float) -> float | None:
-        """Seconds until the next attempt of a call that fails `since` seconds after its first
-        failure, or None where it is to be left. Only of what is `known`."""
-        due = self.due[passed_at(since)]
+    def wait(self, tried: float, since: float) -> float | None:
+        """Seconds until the next attempt of a call that failed `since` seconds after its first
+        failure, in an attempt that began `tried` seconds after it; None where it is to be left.
+        Only of what is `known`."""
+        due = self.due[passed_at(tried)]
         return None if due is None else max(0.0, due - since)
 
-    def why(self, since: float) -> str:
+    def why(self, tried: float) -> str:
         """The numbers behind `wait`, for people."""
-        passed = passed_at(since)
+        passed = passed_at(tried)
         due, percent = self.due[passed], round(100 * self.chances[passed])
         if due is None:
             return msg(

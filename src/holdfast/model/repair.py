@@ -33,8 +33,8 @@ class RepairMode(TextEnum):
 
 
 class Level(TextEnum):
-    """Who must consent: nobody to a wait, an operator to another name or a further look, an approver
-    to whatever acts or brings in a new value."""
+    """Who must consent: nobody to a wait, an operator to another name or a further look, an
+    approver to whatever acts or brings in a new value."""
 
     WAIT = "wait"
     RENAME = "rename"

@@ -1,5 +1,5 @@
-"""What a look at a case needs beside the run's state: its last events, what each tool answered last,
-what other runs of its tree have called, and the tools and plans that there are here and now.
+"""What a look at a case needs beside the run's state: its last events, what each tool answered
+last, what other runs of its tree have called, and the tools and plans that there are now.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from holdfast.core.run.window import shorten
 from holdfast.forms.secrets import references_in
 from holdfast.i18n.message import msg
 from holdfast.language.strict import canonical_json
@@ -40,7 +41,6 @@ from holdfast.model.repair import RepairMode, RepairPolicy
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.values import Json
 from holdfast.plans.selection import free_id, option_of
-from holdfast.repair.prompt import bounded
 from holdfast.repair.sketch_prompt import LONGEST_REQUEST
 from holdfast.work.drafting import MOST_REQUESTS
 
@@ -99,7 +99,7 @@ def values_of(prompt: str, given: Mapping[str, Json]) -> dict[str, Json]:
     """The values of a run of the plan: the request as a model is told it, without secrets."""
     told = {name: value for name, value in given.items() if not references_in(value)}
     words = f"{prompt}\n{canonical_json(told)}" if told else prompt
-    return {"request": bounded(words, LONGEST_REQUEST), "given": dict(given)}
+    return {"request": shorten(words, LONGEST_REQUEST), "given": dict(given)}
 
 
 def _think(number: int) -> Listener:

@@ -12,11 +12,13 @@ import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from holdfast.core.interactions.answers import option_for_data
+from holdfast.core.plan.cases import case_id_for
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
 from holdfast.core.storing import plan_digest
@@ -41,6 +43,7 @@ from holdfast.model.plan import Listener, Plan, PlanInstanceStatus
 from holdfast.model.repair import Diagnosis, Look, Mend, RepairMode, Thought
 from holdfast.model.retry import Advice, Cause, FailureKind, GiveUp, Retry
 from holdfast.model.values import Json
+from holdfast.plans import forks
 from holdfast.plans.draft_plan import draft_plan, values_of
 from holdfast.plans.drafts import LONGEST_PROMPT, Approvals, Drafts, Drawn
 from holdfast.plans.repairs import Repairer
@@ -237,7 +240,7 @@ class PlannerAgent:
     async def _look(self, effect: ConsultPlanner, state: PlanState) -> Look | None:
         if self.repairer is None or state.plan.plan.repair.mode is RepairMode.OFF:
             return None
-        case_id = f"case_{len(state.repair.cases) + 1}"
+        case_id = case_id_for(state, effect.listener_id)
         of = (state, effect.listener_id, effect.failure, case_id)
         try:
             return await self.repairer.look(*of, has_model=self._thinks())
@@ -368,8 +371,8 @@ class PlanModule:
         """
         words = strict_text(prompt, "prompt", longest=LONGEST_PROMPT)
         given = strict_json(dict(values or {}))
-        by = strict_text(by, "by")
-        with spending() as spent:
+        by, spent = strict_text(by, "by"), list[Usage]()
+        with spending(spent) if self.planner_agent.thinker() else nullcontext():
             meant = await self._plan_for(words, plan_id, given)
             plan, form = meant.plan, meant.form
             run_id = f"inst_{await self.engine.journal.next_number('inst'):06d}"
@@ -380,7 +383,7 @@ class PlanModule:
             values = await self.planner_agent.complete_inputs(words, plan.plan, given)
         if meant.draws_up:
             values = values_of(words, values)
-        usage = sum(spent, start=Usage())
+        usage = sum(spent, start=Usage()) if spent else None
         command = c.StartRun(plan.plan.plan_id, words, values, by=by, usage=usage)
         state = await self.engine.begin(run_id, plan, command, attached=attached)
         return PlanInstance(self.engine, state)
@@ -410,10 +413,11 @@ class PlanModule:
     async def _plan_for(
         self, prompt: str, plan_id: str | None, given: Mapping[str, Json]
     ) -> _Meant:
-        library, draws_up = self.engine.definitions, self._draws_up()
+        library = self.engine.definitions
         if plan_id is not None:
             plan = library.current(plan_id)
             return _Meant(plan, plan.plan.inputs)
+        draws_up = self.drafts is not None and self.drafts.has_model
         plans = [library.current(one).plan for one in sorted(library.plan_ids())]
         if not plans and not draws_up:
             raise NotFound(msg("no plan is loaded that the prompt could be for"))
@@ -425,9 +429,12 @@ class PlanModule:
         made = CompiledPlan(asking, plan_digest(asking))
         return _Meant(made, secret_inputs(plans), draws_up)
 
-    def _draws_up(self) -> bool:
-        """Whether there is a model that could make a plan where none fits."""
-        return self.drafts is not None and self.drafts.has_model
+    async def fork(self, plan_instance_id: str, seq: int, *, by: str = LOCAL) -> PlanInstance:
+        """A new instance that goes on from event `seq` of one that is over; what was done by then
+        counts as done."""
+        signed = strict_text(by, "by")
+        state = await forks.fork(self.engine, plan_instance_id, seq, signed)
+        return PlanInstance(self.engine, state)
 
     async def get_plan_instance(self, plan_instance_id: str) -> PlanInstance | None:
         try:

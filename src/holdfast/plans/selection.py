@@ -121,11 +121,11 @@ _SPENT: Final[ContextVar[list[Usage] | None]] = ContextVar("holdfast_spent", def
 
 
 @contextmanager
-def spending() -> Iterator[list[Usage]]:
-    """What the requests cost that are made meanwhile."""
-    token = _SPENT.set(spent := [])
+def spending(spent: list[Usage]) -> Iterator[None]:
+    """What requests cost that are made meanwhile is added to `spent`."""
+    token = _SPENT.set(spent)
     try:
-        yield spent
+        yield
     finally:
         _SPENT.reset(token)
 

@@ -130,6 +130,7 @@ _LINES: Final[Mapping[type, _Told]] = {
         "run started",
         lambda one: {"plan": one.plan_id, "prompt": one.prompt, "values": _values(one)},
     ),
+    e.RunForked: ("run forked", lambda one: {"plan": one.fork.plan_id, "prompt": one.fork.prompt}),
     e.ListenerStarted: ("started", lambda one: {"attempt": one.attempt, "args": one.args}),
     e.ListenerSucceeded: ("succeeded", lambda one: {"result": one.result}),
     e.AttemptFailed: ("attempt failed", lambda one: _failure(one.failure)),

@@ -49,7 +49,7 @@ class Tried:
 
 @record
 class Left:
-    """A failed call is not tried again by itself."""
+    """A failed call is not tried again by itself, or fails otherwise by now."""
 
     tool: str
     fingerprint: str
@@ -204,7 +204,8 @@ def _failed(past: Past, state: PlanState, at: float, step_id: str, failure: Fail
     cause = failure.cause.value if failure.cause is not None else ""
     now = Trouble(tool, failure.fingerprint, cause, at)
     if known is None or (known.tool, known.fingerprint) != (tool, failure.fingerprint):
-        return _with(past, troubles={**past.troubles, step_id: now}), ()
+        past, facts = _left(past, state, at, [step_id])
+        return _with(past, troubles={**past.troubles, step_id: now}), facts
     if started is None:
         return past, ()
     fact = _tried(known, started, state.run_id, step_id, at, won=False)

@@ -39,10 +39,15 @@ class Place(NamedTuple):
 
 def key_of(state: PlanState, listener_id: str, version: str, fingerprint: str) -> str:
     """Where a lesson about this listener's failure fits; `version` is its tool's."""
-    content = digest(content_of(state, listener_id))[:_DIGEST]
     tool = state.plan.listeners[listener_id].tool or ""
+    content = listener_digest(state, listener_id)
     place = Place(state.plan.plan.plan_id, content, tool, version, fingerprint)
     return canonical_json(list(place))
+
+
+def listener_digest(state: PlanState, listener_id: str) -> str:
+    """What a key calls a listener: by its content, whatever its name."""
+    return digest(content_of(state, listener_id))[:_DIGEST]
 
 
 def place_of(key: str) -> Place:

@@ -15,7 +15,15 @@ from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.errors import NotAllowed
-from holdfast.model.plan import Action, AgentAction, CodeAction, Plan, PlanAction, ToolAction
+from holdfast.model.plan import (
+    VERSION,
+    Action,
+    AgentAction,
+    CodeAction,
+    Plan,
+    PlanAction,
+    ToolAction,
+)
 from holdfast.model.run import StepStatus
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.registry import DefinitionRegistry
@@ -66,7 +74,7 @@ def _needed(action: Action) -> Iterator[Need]:
             yield from (Need("tool", one) for one in functions)
         case AgentAction(agent_id=agent_id):
             yield Need("agent", agent_id)
-        case PlanAction(plan_id=plan_id):
+        case PlanAction(plan_id=plan_id, values=values) if VERSION not in values:
             yield Need("plan", plan_id)
         case _:
             return

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any, Final
 
 from holdfast.repair.alerts import Alert
@@ -33,7 +34,8 @@ class AlertHook:
         if len(self._waiting) > MOST_WAITING:
             log.warning("%s is not told: %s", self._name, self._waiting.popleft().message)
         if self._telling is None or self._telling.done():
-            self._telling = self._background.spawn(self._tell())
+            # Not in the context of the run in which it came true: it is no work of that run's.
+            self._telling = self._background.spawn(self._tell(), Context())
 
     async def _tell(self) -> None:
         while self._waiting:

@@ -16,6 +16,7 @@ from holdfast.language.strict import canonical_json, digest
 from holdfast.model import commands as c
 from holdfast.model.interaction import REPAIR, InteractionRequest
 from holdfast.model.record import adapter
+from holdfast.model.repair import LessonState
 from holdfast.model.values import Json
 from holdfast.runtime.identity import Claim, Identity, current
 from holdfast.runtime.store import Store
@@ -24,6 +25,13 @@ REQUEST = "request"
 """The kind under which claims are kept."""
 
 CLAIM_SECONDS = 24 * 3600.0
+
+_SAID = {
+    LessonState.PINNED: "pinned_lesson",
+    LessonState.RETIRED: "retired_lesson",
+    LessonState.TRIAL: "released_lesson",
+    LessonState.PROVEN: "released_lesson",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,14 @@ def records_of_entering(
         return ()
     told = _Told("entered_secret", request.request_id, {"field": field})
     return (_record(acting, told, run_id, request_digest(request), now),)
+
+
+def records_of_saying(lesson_id: str, state: LessonState, now: float) -> tuple[AuditRecord, ...]:
+    """What a person said of a lesson; none where the caller is not signed in."""
+    acting = current()
+    if acting is None:
+        return ()
+    return (_record(acting, _Told(_SAID[state], lesson_id), "", "", now),)
 
 
 def _record(acting: Identity, told: _Told, run_id: str, seen: str, now: float) -> AuditRecord:
@@ -137,6 +153,8 @@ def _told(command: c.Command) -> _Told | None:
     match command:
         case c.StartRun(plan_id=name) | c.StartSession(agent_id=name):
             return _Told("started", name)
+        case c.StartFork(fork=fork):
+            return _Told("forked", fork.origin, {"at": fork.seq})
         case c.OpenConversation():
             return _Told("started")
         case c.Say() | c.Converse():

@@ -18,7 +18,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, cast
 
 from holdfast.core.plan.state import PlanState
@@ -26,7 +26,14 @@ from holdfast.core.repair.causes import judged
 from holdfast.errors import HoldfastError, NameGone, NameTaken, NotFound, OperatorError
 from holdfast.i18n.message import msg
 from holdfast.journal.codec import decode
-from holdfast.journal.port import Attached, ExpiringValue, Journal, Record, Written
+from holdfast.journal.port import (
+    Attached,
+    AuditRecord,
+    ExpiringValue,
+    Journal,
+    Record,
+    Written,
+)
 from holdfast.model.events import PlanPatched
 from holdfast.model.recorded import Event
 from holdfast.model.recovery import Moments
@@ -39,6 +46,7 @@ from holdfast.repair.budgets import Call
 from holdfast.repair.experience import NOTHING_LEARNED, Experience
 from holdfast.repair.facts import Fact, Past, facts_of, in_trouble, past_of
 from holdfast.repair.lessons import lesson_of, place_of
+from holdfast.runtime.audit import attach_claimed, records_of_saying
 from holdfast.runtime.background import BackgroundTasks
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.loads import Loads
@@ -226,15 +234,21 @@ class ExperienceKeeper:
             log.exception("an alert could not be told: %s", alert.message)
 
     async def say(self, lesson_id: str, state: LessonState) -> Lesson:
-        """A person pins or retires a lesson, or leaves it to its wins and losses again."""
-        if lesson_id not in self.experience.lessons:
-            raise NotFound(msg("there is no lesson {id}", id=lesson_id))
-        now = self._clock.now()
-        self.experience = learning.say(self.experience, lesson_id, state, now)
-        said = learning.said_of(self.experience)
-        self._unsaved = learning.merged(self._unsaved, said)
-        await self.save()
-        return lesson_of(self.experience.lessons[lesson_id])
+        """A person pins or retires a lesson, or leaves it to its wins and losses again. The audit
+        says so in the same commit; where that fails, nothing was said."""
+        async with self._keeping:
+            for _ in range(TRIES):
+                await self._read()
+                if lesson_id not in self.experience.lessons:
+                    raise NotFound(msg("there is no lesson {id}", id=lesson_id))
+                now = self._clock.now()
+                said = learning.said_of(learning.say(self.experience, lesson_id, state, now))
+                adding, self._unsaved = self._unsaved, NOTHING_LEARNED
+                whole = learning.merged(learning.merged(self._kept, adding), said)
+                if await self._kept_now(whole, adding, records_of_saying(lesson_id, state, now)):
+                    self.experience = learning.merged(whole, self._unsaved)
+                    return lesson_of(self.experience.lessons[lesson_id])
+        raise _outrun()
 
     def _save_soon(self) -> None:
         if self._timer is None:
@@ -267,7 +281,7 @@ class ExperienceKeeper:
                 adding, self._unsaved = self._unsaved, NOTHING_LEARNED
                 if await self._kept_now(learning.merged(self._kept, adding), adding):
                     return
-        raise OperatorError(msg("what was learned cannot be kept: others are always quicker"))
+        raise _outrun()
 
     async def rebuild(self) -> int:
         """Learn everything from the journals again, and keep it; how many runs were read.
@@ -291,7 +305,7 @@ class ExperienceKeeper:
                 self._number, _ = await self._newest()
                 if await self._kept_now(anew, NOTHING_LEARNED):
                     return len(fresh.versions)
-        raise OperatorError(msg("what was learned cannot be kept: others are always quicker"))
+        raise _outrun()
 
     async def _newest(self) -> tuple[int, str]:
         """What is kept last in a form that this version knows, and its number."""
@@ -310,7 +324,9 @@ class ExperienceKeeper:
             self._number, self._kept = number, await asyncio.to_thread(_loaded, body)
             self.experience = learning.merged(self._kept, self._unsaved)
 
-    async def _kept_now(self, whole: Experience, adding: Experience) -> bool:
+    async def _kept_now(
+        self, whole: Experience, adding: Experience, audit: Sequence[AuditRecord] = ()
+    ) -> bool:
         """Whether it is the newest that is kept: another process may have been quicker. What it
         adds is unsaved again where it is not."""
         try:
@@ -318,10 +334,13 @@ class ExperienceKeeper:
         except BaseException:
             self._take_back(adding)
             raise
+        next_value = replace(self._next_value(body), audit=audit)
         try:
-            await self._journal.attach(self._next_value(body))
-        except (NameTaken, NameGone):
+            await attach_claimed(self._journal, next_value, next_value.at)
+        except (NameTaken, NameGone) as error:
             self._take_back(adding)
+            if error.kind != KIND:
+                raise
             return False
         except BaseException:
             # It may be on disk all the same.
@@ -340,6 +359,10 @@ class ExperienceKeeper:
         else:
             claimed.append(ExpiringValue(KIND, _key(0), "{}"))
         return Attached(claimed=claimed, spent=spent, at=self._clock.now())
+
+
+def _outrun() -> OperatorError:
+    return OperatorError(msg("what was learned cannot be kept: others are always quicker"))
 
 
 def _key(number: int) -> str:

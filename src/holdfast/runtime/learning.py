@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from typing import Any, Final
 
 from holdfast.core.plan.state import PlanState
@@ -110,7 +111,8 @@ class Learning:
 
     def _wake(self, call: Call, seconds: float) -> None:
         due = self._clock.now() + seconds
-        task = asyncio.get_running_loop().create_task(self._wake_at(due, call))
+        waking, loop = self._wake_at(due, call), asyncio.get_running_loop()
+        task = loop.create_task(waking, context=Context())
         self._waking.add(task)
         task.add_done_callback(self._waking.discard)
 

@@ -34,6 +34,7 @@ TAGS: Final[Mapping[str, str]] = {
     "chats": "Sessions with agents.",
     "conversations": "Conversations: goals that become tasks.",
     "catalogue": "Agents and tools.",
+    "experience": "What was learned of failures: how calls recover, lessons.",
     "access": "Who may do what: tokens, sessions, the audit.",
     "operation": "Health, readiness, metrics.",
 }

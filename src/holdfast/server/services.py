@@ -89,6 +89,9 @@ class Services:
                 stack.callback(follower.sweeps.remove, sweep)
         stack.push_async_callback(self.requests.late.close)
         await stack.enter_async_context(self.feed)
+        listeners = self.app.engine.learning.listeners
+        listeners.append(self.feed.tell)
+        stack.callback(listeners.remove, self.feed.tell)
         stack.push_async_callback(self.supervisor.close)
         await self.supervisor.start()
         stack.push_async_callback(self.caretaker.close)

@@ -277,6 +277,8 @@ class ToolRegistry:
 
     _tools: dict[str, Tool] = field(default_factory=dict)
     secrets: SecretSource | None = None
+    _ours: set[str] = field(default_factory=set)
+    """Those that only plans of ours call: they are found by their names, and stand in no list."""
     find: Callable[[str], Tool | None] = field(init=False, repr=False, compare=False)
     """The tool of that name, or None; the dict's own look-up, since every call passes here."""
 
@@ -290,8 +292,16 @@ class ToolRegistry:
             self._check(tool, replace)
         self._tools.update((tool.spec.name, tool) for tool in tools)
 
+    def add_ours(self, *tools: Tool) -> None:
+        """For plans of ours alone: nobody is offered them."""
+        for tool in tools:
+            self._ours.add(tool.spec.name)
+            self._tools[tool.spec.name] = tool
+
     def _check(self, tool: Tool, replace: bool) -> None:
         name = tool_name(tool.spec.name)
+        if name in self._ours:
+            raise CallerError(f"the name {name!r} is that of a tool of ours: choose another")
         known = self._tools.get(name)
         if known is not None and known.spec != tool.spec and not replace:
             raise CallerError(
@@ -302,12 +312,12 @@ class ToolRegistry:
     def get(self, name: str) -> Tool:
         tool = self.find(name)
         if tool is None:
-            near = get_close_matches(name, self._tools, n=1)
+            near = get_close_matches(name, tuple(self), n=1)
             raise NotFound(f"no tool is named {name!r}" + (f"; {near[0]!r} is" if near else ""))
         return tool
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        return tuple(tool.spec for tool in self._tools.values())
+        return tuple(self._tools[name].spec for name in self)
 
     def missing_arguments(self, name: str, args: JsonObject) -> list[str]:
         """The parameters that the tool requires and `args` lacks, in the schema's order."""
@@ -318,7 +328,7 @@ class ToolRegistry:
         return name in self._tools
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._tools)
+        return (name for name in self._tools if name not in self._ours)
 
     def __len__(self) -> int:
-        return len(self._tools)
+        return len(self._tools) - len(self._ours)

@@ -19,6 +19,7 @@ from holdfast.cli.shell import FAILED, OK, Settings
 from holdfast.cli.terminal.plain import print_json
 from holdfast.cli.terminal.prompts import Given, ask, confirmed, introduce
 from holdfast.cli.terminal.question import asks_twice, meant
+from holdfast.cli.terminal.repairs import is_repair, rehearsal_asked
 from holdfast.cli.terminal.report import exit_code
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import BAR, rows, told
@@ -78,7 +79,9 @@ class Answering:
         async def submit() -> None:
             await self.backend.answer(sure.response(question.question_id))
 
-        return await do_and_see(driver, question.root_id, submit, wait=self.wait)
+        below = is_repair(question.request) and question.run_id != question.root_id
+        first = question.run_id if below else None
+        return await do_and_see(driver, question.root_id, submit, wait=self.wait, first=first)
 
     async def _made_sure(self, question: InteractionView) -> Given | None:
         """The answer to send: asked for in a terminal, and meant; None when left for later."""
@@ -89,7 +92,8 @@ class Answering:
             return given  # it is refused where it is judged
         silent = not (given.data or given.feedback or words.yes)
         if self.settings.interactive and silent:
-            return await ask(request, given.option_id)
+            more = await rehearsal_asked(self.backend, question)
+            return await ask(request, given.option_id, more)
         if option is not None and asks_twice(option):
             return given if await self._meant([(request, option)]) else None
         return given
@@ -112,10 +116,10 @@ class Answering:
         asked = (one.question for one in found if one.question is not None)
         open_ones = [one for one in asked if one.is_open]
         if self.settings.interactive and not self.words.yes:
-            for request in (one.request for one in open_ones):
-                introduce(request)
-                option = _named(request, self.words.option_id)
-                say(*rows(meant(request, option), "  ", "  ") if option else ())
+            for one in open_ones:
+                introduce(one.request, more=await rehearsal_asked(self.backend, one))
+                option = _named(one.request, self.words.option_id)
+                say(*rows(meant(one.request, option), "  ", "  ") if option else ())
         if not await self._meant(*self._dangers(open_ones)):
             return FAILED
         before = {one.root_id: await self.backend.run(one.root_id) for one in open_ones}

@@ -10,6 +10,7 @@ from holdfast.cli import shell
 from holdfast.cli.shell import OK, AnywayOption, SetOption, Settings, WaitOption, optional
 
 if TYPE_CHECKING:
+    from holdfast.cli.backend import Reader
     from holdfast.model.interaction import InteractionRequest
     from holdfast.views.records import InteractionView
 
@@ -44,7 +45,7 @@ async def inbox(
         if question is not None:
             from holdfast.cli.commands.answers import find_question
 
-            _show_one(settings, await find_question(reader, question))
+            await show_one(reader, settings, await find_question(reader, question))
             return OK
         query = QuestionQuery(status=frozenset({"open"}), role=role, limit=limit)
         found = await reader.inbox(query)
@@ -114,19 +115,21 @@ def _wants(request: InteractionRequest) -> str:
     )
 
 
-def _show_one(settings: Settings, asked: InteractionView) -> None:
+async def show_one(reader: Reader, settings: Settings, asked: InteractionView) -> None:
+    """A question in full, and how to answer it."""
     import time
 
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.prompts import introduce
     from holdfast.cli.terminal.question import answering, question_json, shown_drafts, shown_times
+    from holdfast.cli.terminal.repairs import rehearsal_asked
     from holdfast.cli.terminal.screen import say
     from holdfast.views.stories.text import clock
 
     if settings.as_json:
         print_json(question_json(asked, whole=True))
         return
-    introduce(asked.request, settings.repeated)
+    introduce(asked.request, settings.repeated, await rehearsal_asked(reader, asked))
     opened = clock(asked.opened_at, date=True)
     say(f"  {asked.status.value}, asked by {asked.root_id} at {opened}")
     say(*shown_times(asked, time.time()), *shown_drafts(asked, settings.repeated))

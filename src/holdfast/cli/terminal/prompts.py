@@ -6,7 +6,7 @@ accepted here is accepted there. Nothing is preselected unless the plan says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -77,9 +77,11 @@ class _Choice:
     edited: bool = False
 
 
-async def ask(request: InteractionRequest, chosen: str | None = None) -> Given | None:
-    """The answer, or None when the person leaves it for later (Ctrl-C)."""
-    introduce(request)
+async def ask(
+    request: InteractionRequest, chosen: str | None = None, more: Iterable[str] = ()
+) -> Given | None:
+    """The answer, or None when the person leaves it for later (Ctrl-C); `more` is shown with it."""
+    introduce(request, more=more)
     try:
         choice = await _choose(request, chosen)
         option = choice.option
@@ -101,12 +103,12 @@ async def confirmed(
     return bool(await questionary.confirm(message, default=False, qmark=_MARK).unsafe_ask_async())
 
 
-def introduce(request: InteractionRequest, options: str = "") -> None:
+def introduce(request: InteractionRequest, options: str = "", more: Iterable[str] = ()) -> None:
     say("")
     console().rule(visible(request.title), align="left", characters="-")
     say(*rows(visible(request.message, 2000), "") if request.message else ())
     say(*shown_details(request))
-    say(*shown_context(request, options=options))
+    say(*shown_context(request, options=options), *more)
 
 
 async def _data(request: InteractionRequest, choice: _Choice) -> dict[str, Any]:

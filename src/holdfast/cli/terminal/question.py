@@ -16,6 +16,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from holdfast.cli.terminal.fields import shown_fields
+from holdfast.cli.terminal.repairs import is_repair, shown_request
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import BAR, rows, screen_width
 from holdfast.forms.schemas import dump_form
@@ -112,6 +113,9 @@ def shown_context(
 
     `options` are repeated in the commands shown.
     """
+    if is_repair(request):
+        yield from shown_request(request, indent, options)
+        return
     bar = f"{indent}  {BAR}"
     for name, value in cards.shown_context(request).items():
         match name, value:
@@ -128,7 +132,8 @@ def shown_context(
 
 
 def shown_details(request: InteractionRequest, indent: str = "") -> Iterator[str]:
-    for line in filter(None, request.details.split("\n")):
+    details = "" if request.details == request.message else request.details
+    for line in filter(None, details.split("\n")):
         yield from rows(visible(line, 2000), f"{indent}{BAR}")
 
 

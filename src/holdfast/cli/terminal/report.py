@@ -10,6 +10,7 @@ from rich.text import Text
 
 from holdfast.cli.shell import CANCELLED, OK, WAITS_FOR_PERSON, WAITS_FOR_RESUME
 from holdfast.cli.terminal.question import question_json, say_open
+from holdfast.cli.terminal.repairs import is_pending
 from holdfast.cli.terminal.screen import say, status_text
 from holdfast.cli.terminal.untrusted_text import rows
 from holdfast.model.conversation import AfterFailure
@@ -111,11 +112,17 @@ def say_report(
     if run.conversation is not None and run.status is RunStatus.DONE:
         say_results(run.conversation)
     say_open(questions, options if kept else None)
-    steps = next_steps(run, options, elsewhere=elsewhere, shared=shared)
+    steps = [*_to_see(run, options), *next_steps(run, options, elsewhere=elsewhere, shared=shared)]
     if kept or not (steps or questions):
         say(*(f"  {command}" for command in steps))
     else:
         say(f"  {NOT_KEPT}")
+
+
+def _to_see(run: RunView, options: str) -> list[str]:
+    cases = run.plan.cases if run.plan is not None else ()
+    told = f"what is wrong, and what may help: holdfast diagnose {run.run_id}{options}"
+    return [told] if any(map(is_pending, cases)) else []
 
 
 def say_results(view: ConversationView) -> None:

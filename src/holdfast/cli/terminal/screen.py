@@ -17,7 +17,7 @@ from rich.text import Text
 
 from holdfast.model.plan import PlanInstanceStatus
 
-WHOLE = frozenset({"question", "run", "task", "status"})
+WHOLE = frozenset({"question", "run", "task", "status", "lesson"})
 """Columns that are never broken: an id in two pieces cannot be copied."""
 
 _PIPE_WIDTH = 200

@@ -33,7 +33,6 @@ from holdfast.model.message import (
     ModelSaid,
     ToolCall,
     ToolReturned,
-    Usage,
     UserSaid,
 )
 from holdfast.model.run import RunStatus
@@ -109,7 +108,7 @@ def model_replied(state: ReactState, event: r.ModelReplied, at: float) -> ReactS
         state = _say(state, ModelSaid(event.text, said))
     state = changed(
         state,
-        usage=_sum(state.usage, event.usage),
+        usage=state.usage + event.usage,
         requests=state.requests + 1,
         numbered=state.numbered + len(event.calls),
     )
@@ -218,18 +217,6 @@ def revoked(state: ReactState, event: r.ApprovalRevoked, at: float) -> ReactStat
 
 def _say(state: ReactState, message: Message) -> ReactState:
     return changed(state, messages=state.messages.push_front(message))
-
-
-def _sum(so_far: Usage, more: Usage) -> Usage:
-    """Costs that are not known stay unknown, rather than be taken for nothing."""
-    costs = (so_far.cost, more.cost)
-    known = [one for one in costs if one is not None]
-    return Usage(
-        so_far.input_tokens + more.input_tokens,
-        so_far.output_tokens + more.output_tokens,
-        sum(known) if known else None,
-        so_far.seconds + more.seconds,
-    )
 
 
 REDUCERS: Mapping[type, Reducer] = {

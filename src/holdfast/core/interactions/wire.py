@@ -122,12 +122,24 @@ def response_from_wire(raw: object) -> InteractionResponse:
     return RESPONSE.from_wire(raw)
 
 
+_REPAIR: Final[Mapping[InteractionAction, str]] = {
+    _A.APPROVE_AND_EXECUTE: msg("Changes the plan of this run as shown, and goes on."),
+    _A.REJECT_WITH_REASON: msg("Leaves the plan as it is."),
+}
+
+
 def consequence(request: InteractionRequest, option: InteractionOption) -> str:
     """What choosing `option` does, as a sentence."""
     call = call_of(request)
+    if is_about_repair(request):
+        return _REPAIR.get(option.action, "")
     if call is None:
         return _NO_CALL[option.action]
     return msg(_about_a_call(request, option.action), tool=call[0])
+
+
+def is_about_repair(request: InteractionRequest) -> bool:
+    return "repair_tools" in request.context
 
 
 def call_of(request: InteractionRequest) -> tuple[str, Mapping[str, Json]] | None:

@@ -13,12 +13,13 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import StepState
 from holdfast.core.run.steps import wait, why, why_not
 from holdfast.core.run.tables import StepStatus
-from holdfast.model.commands import Advise, Moment
+from holdfast.model.commands import Advise, Moment, WakeEarly
 from holdfast.model.events import (
     CaseDiagnosed,
     CaseOpened,
     PatchProposed,
     PlannerRetried,
+    StepWoken,
 )
 from holdfast.model.repair import Look, Mend, PlanPatch, Proposal, Verdict
 from holdfast.model.retry import Failure, FailureKind, Retry
@@ -67,6 +68,12 @@ def _retry(builder: Builder, listener_id: str, step: StepState, advice: Retry) -
     builder.emit(
         PlannerRetried(listener_id, step.firing, count, advice.most, tuple(moves), due, told)
     )
+
+
+def wake_early(builder: Builder, command: WakeEarly) -> None:
+    step = builder.state.steps.get(command.step_id)
+    if step is not None and step.status is StepStatus.BACKOFF:
+        builder.emit(StepWoken(command.step_id, step.firing))
 
 
 def _mend(builder: Builder, listener_id: str, step: StepState, advice: Mend) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from holdfast.core.plan.case_reducers import CASE_REDUCERS
 from holdfast.core.plan.compiled import INPUTS, CompiledListener, CompiledPlan
+from holdfast.core.plan.fork_reducers import FORK_REDUCERS
 from holdfast.core.plan.reducers import LISTENER_REDUCERS, moved
 from holdfast.core.plan.state import NEW_TASK, PlanState, TaskFacts
 from holdfast.core.plan.tables import SETTABLE
@@ -29,7 +30,11 @@ from holdfast.model.values import Json
 _CANCELLING: Final = PlanInstanceStatus.CANCELLING
 _move: Final = constructor(Move)
 
-REDUCERS: Final[Mapping[type, Reducer]] = {**LISTENER_REDUCERS, **CASE_REDUCERS}
+REDUCERS: Final[Mapping[type, Reducer]] = {
+    **LISTENER_REDUCERS,
+    **CASE_REDUCERS,
+    **FORK_REDUCERS,
+}
 """What each event does to a plan's state: nothing else changes it."""
 
 

@@ -42,7 +42,7 @@ def case_diagnosed(state: PlanState, event: e.CaseDiagnosed, at: float) -> None:
 
 def diagnosis_requested(state: PlanState, event: e.DiagnosisRequested, at: float) -> None:
     case = state.repair.cases[event.case_id]
-    known = {"number": event.number, "complaint": event.complaint, "proposal": event.meanwhile}
+    known = {"number": event.number, "complaint": event.complaint, "kept": event.meanwhile}
     _put(state, case_moved(case, CaseMove.THINK, **known), requests=state.repair.requests + 1)
 
 
@@ -113,9 +113,16 @@ def repair_proven(state: PlanState, event: e.RepairProven, at: float) -> None:
 def repair_disproven(state: PlanState, event: e.RepairDisproven, at: float) -> None:
     """The case is about the new failure from here on."""
     case = state.repair.cases[event.case_id]
-    patch = next(one for one in state.repair.patches if one.patch_id == event.patch_id)
+    newest = reversed(state.repair.patches)
+    patch = next(one for one in newest if one.patch_id == event.patch_id)
     refused = (*case.refused, operations_digest(patch.operations))
-    anew = {"looked": False, "diagnosis": None, "proposal": None, "reason": event.reason}
+    anew = {
+        "looked": False,
+        "diagnosis": None,
+        "proposal": None,
+        "kept": None,
+        "reason": event.reason,
+    }
     of = {"listener_id": event.listener_id, "firing": event.firing, "failure": event.failure}
     _put(state, case_moved(case, CaseMove.DISPROVE, refused=refused, **anew, **of))
 

@@ -101,6 +101,12 @@ def _failure_of(builder: Builder, listener_id: str, message: str) -> Failure | N
     return None if failure is None or failure.cause is Cause.REFUSED else failure
 
 
+def case_id_for(state: PlanState, listener_id: str) -> str:
+    """What the case is called that a failure of the listener would open, or open again."""
+    applied = state.repair.applied_for(listener_id)
+    return f"case_{len(state.repair.cases) + 1}" if applied is None else applied.case_id
+
+
 def open_case(builder: Builder, listener_id: str, failure: Failure | None) -> str | None:
     """The id of a new case, or of the one whose repair did not help; None beyond the most."""
     repair = builder.state.repair
@@ -113,7 +119,7 @@ def open_case(builder: Builder, listener_id: str, failure: Failure | None) -> st
         return applied.case_id
     if len(repair.cases) >= MOST_CASES:
         return None
-    case_id = f"case_{len(repair.cases) + 1}"
+    case_id = case_id_for(builder.state, listener_id)
     builder.emit(CaseOpened(case_id, listener_id, firing, failure))
     return case_id
 
@@ -146,19 +152,19 @@ def _thought(builder: Builder, case: CaseState, thought: Thought) -> None:
     """What was sound before stands where a model has nothing better."""
     ended = (case.case_id, case.number, thought.diagnosis, thought.reason, thought.usage)
     builder.emit(DiagnosisReceived(*ended))
-    best = thought.proposal or case.proposal
+    best = thought.proposal or case.kept
     if thought.again and _may_ask(builder, case.case_id):
         number = _next_number(builder, case.case_id)
         builder.emit(DiagnosisRequested(case.case_id, number, thought.complaint, best))
-    elif (
-        best is not None and not propose(builder, case.case_id, best) and best is not case.proposal
-    ):
-        _propose_kept(builder, case)
+    elif best is None or not propose(builder, case.case_id, best):
+        propose_kept(builder, case.case_id)
 
 
-def _propose_kept(builder: Builder, case: CaseState) -> None:
-    if case.proposal is not None:
-        propose(builder, case.case_id, case.proposal)
+def propose_kept(builder: Builder, case_id: str) -> None:
+    """What rules and lessons had to offer beside a model."""
+    kept = builder.state.repair.cases[case_id].kept
+    if kept is not None:
+        propose(builder, case_id, kept)
 
 
 def recovered(builder: Builder) -> None:

@@ -15,13 +15,14 @@ from holdfast.core.decider import (
     Decider,
     Decisions,
     Following,
+    hear_child,
     resumed_children,
     under_way,
 )
-from holdfast.core.plan import advice, cases, interventions, planner, questions, steps
+from holdfast.core.plan import advice, cases, forking, interventions, planner, questions, steps
 from holdfast.core.plan.builder import Builder
 from holdfast.core.plan.compiled import INPUTS, CompiledPlan
-from holdfast.core.plan.state import PlanState
+from holdfast.core.plan.state import PlanState, key_of
 from holdfast.core.plan.tables import COMMANDS
 from holdfast.core.repair.state import NO_REPAIRS, CaseState
 from holdfast.core.run.state import EMPTY, StepState, asks
@@ -78,6 +79,7 @@ def _start_run(builder: Builder, command: c.StartRun) -> None:
             moves=builder.moves((update,)) if complete else (),
             fired=() if complete else (INPUTS,),
             authors=command.authors,
+            usage=command.usage,
         )
     )
 
@@ -92,6 +94,18 @@ def _inputs(plan: CompiledPlan, given: Mapping[str, Json]) -> tuple[dict[str, Js
         raise InvalidAnswer(msg("the plan's inputs are not valid"), errors)
     full = validate(form, given)
     return (dict(partial.values), False) if full.errors else (dict(full.values), True)
+
+
+def _hear_child(builder: PlanDecider, command: c.HearChild) -> None:
+    """A child that was mended, while nothing else keeps this run from going on, takes it along."""
+    step = builder.state.steps.get(command.step_id)
+    hear_child(builder, command)
+    if step is None or step.status is not StepStatus.FAILED:
+        return
+    state = builder.state
+    revived = state.steps[command.step_id].status is _RUNNING
+    if revived and state.status is _ERROR and not state.failed:
+        planner.go_on(builder)
 
 
 def _child_heard(builder: Builder, command: c.HearChild) -> None:
@@ -120,12 +134,15 @@ def _child_heard(builder: Builder, command: c.HearChild) -> None:
 DECISIONS: Final[Decisions] = {
     **OF_EVERY_RUN,
     c.StartRun: _start_run,
+    c.HearChild: _hear_child,
+    c.StartFork: forking.start,
     c.StartStep: steps.start,
     c.ReportOutcome: steps.report,
     c.Advise: advice.advise,
     c.ReportDiagnosis: cases.report,
     c.ProposePatch: cases.propose_patch,
     c.ReviewProposal: cases.review,
+    c.WakeEarly: advice.wake_early,
     c.Resume: planner.resume,
     c.Skip: interventions.skip,
     c.MarkDone: interventions.mark_done,
@@ -220,6 +237,8 @@ def _work(state: PlanState, listener_id: str, step: StepState) -> f.Effect:
     listener = state.plan.listeners[listener_id]
     run_id, firing, timeout = state.run_id, step.firing, listener.listener.timeout
     key = f"{run_id}:{listener_id}:{firing}:{step.generation}"
+    if state.forked is not None:
+        key = key_of(state, listener_id, firing, step.generation)
     work = _claimed(run_id, listener_id, firing, step.attempt, step.claim, key, timeout)
     if step.carried is not None:
         return f.Conclude(work, step.carried[0])

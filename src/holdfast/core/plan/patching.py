@@ -41,6 +41,7 @@ def answered(builder: Builder, answer: Answered) -> None:
     else:
         patch_id = case.proposal.patch.patch_id
         builder.emit(PatchRefused(case_id, patch_id, answer.by, answer.reason))
+        cases.propose_kept(builder, case_id)
 
 
 def _refuse_stale(builder: Builder, proposal: Proposal, answer: Answered) -> None:

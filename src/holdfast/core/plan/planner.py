@@ -161,11 +161,11 @@ def retry_moves(
 
 def while_retrying(main: TaskState) -> TaskStatus:
     """A main task that had reached its end has it again; any other is Retrying."""
-    before = _before_the_trouble(main)
+    before = before_the_trouble(main)
     return before if before in _ENDS else TaskStatus.RETRYING
 
 
-def _before_the_trouble(main: TaskState) -> TaskStatus:
+def before_the_trouble(main: TaskState) -> TaskStatus:
     trouble = (TaskStatus.ERROR, TaskStatus.RETRYING)
     calm = (status for status, _, _ in main.moves if status not in trouble)
     return next(calm, TaskStatus.RUNNING)
@@ -258,6 +258,12 @@ def resume(builder: Builder, command: Resume) -> None:
     for listener_id, step in sorted(builder.state.steps.items()):
         if step.status is StepStatus.BACKOFF:
             builder.emit(StepWoken(listener_id, step.firing))
+
+
+def go_on(builder: Builder) -> None:
+    """What failed has been mended where it failed."""
+    cases.close(builder, None, msg("the run was resumed"))
+    builder.emit(RunResumed("", (), (), (resuming_move(builder),)))
 
 
 def _child_waits(builder: Builder, listener_id: str) -> bool:

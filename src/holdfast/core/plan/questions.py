@@ -2,7 +2,8 @@
 
 A question has one of four purposes: a tool or snippet lacks something (`missing`), the plan asks on
 purpose (`human`), a call needs consent (`approval`), or it is not known whether a call took effect
-(`unknown`). There is no model to think again, so RETRY asks again and shows the feedback.
+(`unknown`); and a fork asks again for the secrets of its origin (`secret`). There is no model to
+think again, so RETRY asks again and shows the feedback.
 """
 
 from __future__ import annotations
@@ -27,14 +28,21 @@ from holdfast.core.plan.compiled import INPUTS
 from holdfast.core.plan.planner import fail_listener, skip_listener
 from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import terminate
+from holdfast.forms.secrets import references_in
 from holdfast.forms.validation import answers_asked, visible_fields
 from holdfast.i18n.message import msg
 from holdfast.language.display import visible
 from holdfast.model.commands import ToolFacts
 from holdfast.model.events import Move
 from holdfast.model.form import Field, FieldType, Form
-from holdfast.model.interaction import REPAIR, Asking, InteractionAction, InteractionType
-from holdfast.model.plan import HumanAction, TaskStatus, ToolAction
+from holdfast.model.interaction import (
+    RENEWAL,
+    REPAIR,
+    Asking,
+    InteractionAction,
+    InteractionType,
+)
+from holdfast.model.plan import Action, HumanAction, TaskStatus, ToolAction
 from holdfast.model.record import replacing
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
@@ -120,6 +128,41 @@ def ask_approval(
         enrich=action.fields,
     )
     _ask(builder, listener_id, question)
+
+
+def ask_secrets(builder: Builder, listener_id: str, value: Json) -> bool:
+    """Ask for the secrets in it that open in the origin of this fork only, if there are any."""
+    forked = builder.state.forked
+    if forked is None or not forked.secrets:
+        return False
+    found = {forked.secrets[one] for one in references_in(value) if one in forked.secrets}
+    if not found:
+        return False
+    names = sorted(found)
+    action = builder.listener(listener_id).action
+    question = Question(
+        RENEWAL,
+        InteractionType.MISSING_INFO,
+        _title(builder, listener_id),
+        msg(
+            "These secrets open only in {run}, for which they were entered. Enter them again: "
+            "{names}",
+            run=forked.origin,
+            names=", ".join(names),
+        ),
+        PROVIDE_OPTIONS,
+        Form(tuple(Field(one, FieldType.SECRET, label=one) for one in names)),
+        *_of_call(action, value),
+    )
+    _ask(builder, listener_id, question)
+    return True
+
+
+def _of_call(action: Action, args: Json) -> tuple[dict[str, Json], Asking]:
+    """What the secrets are for, and who is asked for what the call lacks."""
+    if not isinstance(action, ToolAction):
+        return {}, Asking()
+    return {"tool": action.tool, "args": args}, Asking(role=action.missing.role)
 
 
 def ask_unknown(builder: Builder, listener_id: str, reason: str) -> None:

@@ -185,13 +185,17 @@ _DONE_AT_ONCE: Final = _finished(*_AT_ONCE, None)
 
 
 def listener_failed(state: PlanState, event: e.ListenerFailed, at: float) -> None:
-    moved(_after_failure(state, event), event.moves, at)
+    moved(_after_failure(state, event, at), event.moves, at)
 
 
-def _after_failure(state: PlanState, event: e.ListenerFailed) -> PlanState:
-    state = progressed(state)
-    carried = (event.result,) if event.kept else None
-    changes = {"failure": event.failure, "carried": carried, "calling": None}
+def _after_failure(state: PlanState, event: e.ListenerFailed, at: float) -> PlanState:
+    state, since = progressed(state), state.steps[event.listener_id].failing_since
+    changes = {
+        "failure": event.failure,
+        "failing_since": at if since is None else since,
+        "carried": (event.result,) if event.kept else None,
+        "calling": None,
+    }
     if event.handled:
         return _handled(state, event.listener_id, changes)
     move = StepMove.GIVE_UP if event.final else StepMove.FAIL
@@ -287,6 +291,7 @@ def planner_retried(state: PlanState, event: e.PlannerRetried, at: float) -> Non
         retries=event.retry_count,
         retry_times=(*step.retry_times, at if due is None else due),
         tried=step.tried + step.attempt,
+        failing_since=step.failing_since,
         repeats=step.repeats,
         why=event.why if due is not None else "",
     )

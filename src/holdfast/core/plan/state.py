@@ -18,7 +18,7 @@ from holdfast.core.run.state import EMPTY, RunState, StepState
 from holdfast.i18n.message import msg
 from holdfast.language.display import clip
 from holdfast.model.plan import TaskStatus
-from holdfast.model.record import state
+from holdfast.model.record import record, state
 from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json
 
@@ -40,6 +40,18 @@ class TaskState(NamedTuple):
         return [TraceEntry(*one) for one in self.moves]
 
 
+@record
+class Forked:
+    """Of which run this is a fork, and at which event. `keys` are those under which the outside
+    world may know calls of that run, by listener, firing and generation; `secrets` names the
+    references that only that run could open."""
+
+    origin: str
+    seq: int
+    keys: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+
 @state
 class PlanState(RunState):
     """Conditions and templates read it as it is (`Facts`). `plan` is the run's plan as it is now,
@@ -56,6 +68,7 @@ class PlanState(RunState):
     verification: Mapping[str, str] = field(default_factory=dict)
     origin: CompiledPlan | None = None
     repair: Repairs = NO_REPAIRS
+    forked: Forked | None = None
 
     @property
     def main_task(self) -> TaskState:
@@ -109,3 +122,16 @@ def reason(step: StepState) -> str:
 
 def remedy(names: Iterable[str]) -> str:
     return msg("resume the run: it asks again for {names}", names=", ".join(names))
+
+
+def key_of(state: PlanState, listener_id: str, firing: int, generation: int) -> str:
+    """The key under which the outside world knows a call: in a fork it may be its origin's."""
+    call = f"{listener_id}:{firing}:{generation}"
+    own = f"{state.run_id}:{call}"
+    return own if state.forked is None else state.forked.keys.get(call, own)
+
+
+def is_taken_over(state: PlanState, listener_id: str, step: StepState) -> bool:
+    """Whether a call may have been made by the run of which this is a fork."""
+    key = key_of(state, listener_id, step.firing, step.generation)
+    return not key.startswith(f"{state.run_id}:")

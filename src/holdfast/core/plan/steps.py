@@ -22,6 +22,7 @@ from holdfast.core.plan.questions import (
     ask_approval,
     ask_human,
     ask_missing,
+    ask_secrets,
     ask_unknown,
     waiting_moves,
 )
@@ -138,6 +139,8 @@ def _start_tool(
             return
     if step.provided:
         args = without_outdated(builder.state, listener.id, args, tool)
+    if builder.state.forked is not None and ask_secrets(builder, listener.id, args):
+        return
     mode = tool.mode or mode_of(tool.approval, args)
     if listener.listener.approval and mode is ApprovalMode.AUTO:
         mode = ApprovalMode.REQUIRE_APPROVAL
@@ -198,6 +201,8 @@ def _start_child(builder: Builder, listener: CompiledListener, step: StepState) 
         values = listener.args.fill(builder.state)
     except TemplateError as error:
         _fail_unsent(builder, listener, str(error))
+        return
+    if ask_secrets(builder, listener.id, values):
         return
     child_id = f"{builder.state.run_id}.{listener.id}.{step.firing}"
     _started(builder, listener, step, args=values, idempotent=True, child_id=child_id)
@@ -368,6 +373,8 @@ def _lose(builder: Builder, listener: CompiledListener, failure: Failure) -> Non
 
 
 def _call(builder: Builder, listener: CompiledListener, outcome: c.CallWanted) -> None:
+    if ask_secrets(builder, listener.id, outcome.args):
+        return
     builder.emit(
         FunctionCalled(
             listener.id,

@@ -38,11 +38,13 @@ _ALIVE = _OPEN | {I.ERROR}
 
 COMMANDS: Mapping[type, Mapping[I, Verdict]] = {
     c.StartRun: verdicts({I.NOT_STARTED}),
+    c.StartFork: verdicts({I.NOT_STARTED}),
     c.StartStep: verdicts(_OPEN, Verdict.IGNORE),
     c.Advise: verdicts(_OPEN, Verdict.IGNORE),
     c.ReportDiagnosis: verdicts(_ALIVE, Verdict.IGNORE),
     c.ProposePatch: verdicts(_ALIVE),
     c.ReviewProposal: verdicts(_ALIVE, Verdict.IGNORE),
+    c.WakeEarly: verdicts(_OPEN, Verdict.IGNORE),
     c.Resume: verdicts({I.ERROR}),
     c.Skip: verdicts(_ALIVE),
     c.MarkDone: verdicts(_ALIVE),

@@ -51,7 +51,7 @@ MOST_STARTS: Final = 500
 _LISTED_CONDITIONS: Final = 8
 _RUN_ID: Final = "rehearsal"
 _RESTS: Final = (retry_timer(""), wait_timer(""))
-_ABOUT_THE_WORK: Final = ("human", "missing", "approval", "unknown")
+_ABOUT_THE_WORK: Final = ("human", "missing", "approval", "unknown", "secret")
 """Purposes of the questions that are answered. What a repair asks is no part of the play."""
 
 _PROVIDE: Final = InteractionAction.PROVIDE_INFO

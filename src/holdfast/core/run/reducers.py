@@ -63,7 +63,10 @@ def call_started(state: S, event: CallStarted | TaskStarted, **more: Any) -> S:
 
 
 def begun(
-    state: S, event: e.RunStarted | SessionStarted | ConversationOpened, at: float, **more: Any
+    state: S,
+    event: e.RunStarted | e.RunForked | SessionStarted | ConversationOpened,
+    at: float,
+    **more: Any,
 ) -> S:
     """The person who starts a run wants what it does."""
     known = {"root_id": event.root_id, "started_by": event.by, "created_at": at, **more}
@@ -79,10 +82,15 @@ def attempt_failed(state: S, event: e.AttemptFailed, at: float) -> S:
         event.step_id,
         StepMove.BACK_OFF,
         failure=event.failure,
+        failing_since=_first_failure(state.steps[event.step_id], at),
         why=event.why,
         generation=state.steps[event.step_id].generation + answered,
         calling=None,
     )
+
+
+def _first_failure(step: StepState, at: float) -> float:
+    return at if step.failing_since is None else step.failing_since
 
 
 def step_woken(state: S, event: e.StepWoken, at: float) -> S:
@@ -361,6 +369,8 @@ def _learnt(
             return _consented(question, event)
         case "failed":
             return {"attempt": 0}
+        case "secret":
+            return {}
         case "unknown" if event.option_id == RUN_AGAIN:
             return {} if question.wanted_by is None else _asked_anew(step)
         case "unknown" if step.calling is not None:

@@ -49,7 +49,8 @@ class StepState:
     `clock` is the time that a snippet sees, the same at every pass over its recorded calls.
     `claim` is the sequence number of the start that is in flight; an outcome under another
     claim is late. `tried` counts the attempts of earlier rounds, which the backoff goes on
-    from; `why` says what it waits for. `carried` holds a result (in a tuple, so that None is a
+    from, `failing_since` is when the first of them failed; `why` says what it waits for.
+    `carried` holds a result (in a tuple, so that None is a
     result too) that only waits to be concluded. `former_consent` is one that the arguments
     have outgrown; the person asked again sees what has changed. `repeats` counts how often a
     listener has fired again by itself, `pending` the triggers that a repeating listener has
@@ -79,6 +80,7 @@ class StepState:
     child_status: str | None = None
     waits_for: Waiting | None = None
     failure: Failure | None = None
+    failing_since: float | None = None
     tried: int = 0
     why: str = ""
     retries: int = 0

@@ -13,6 +13,7 @@ from fastapi import Response
 
 from holdfast.errors import NotPermitted
 from holdfast.i18n.message import msg
+from holdfast.repair.alerts import AlertKind
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import sees_all
 from holdfast.server.routing import new_router
@@ -70,6 +71,13 @@ async def _families(services: Services) -> AsyncIterator[Iterator[str]]:
             ({"method": method, "route": route, "status": str(status)}, count)
             for (method, route, status), count in sorted(counts.requests.items())
         ],
+    )
+    alerts = services.app.engine.learning.alerts
+    yield _family(
+        "holdfast_alerts_total",
+        "counter",
+        "Alerts of this process, by kind.",
+        [({"kind": one.value}, alerts[one]) for one in AlertKind],
     )
     for name, kind, told, value in (
         ("holdfast_stream_clients", "gauge", "Event streams that are open.", streams.clients),

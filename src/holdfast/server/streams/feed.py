@@ -9,6 +9,9 @@ served: `event: resync` says so and moves the client to now.
 A cursor is a record's position among all records; to clients it is opaque. A client that sees
 little is told where it stands now and then, by an id without an event.
 
+Alerts are told as they come, to those who see everything. They stand in no journal, so an event of
+one has no id, and who was not there has missed it.
+
 Without clients nothing is watched or read. With many the tailer paces itself: what is
 committed meanwhile goes out together, and not more at once than the runs can spare the time
 for. In a storm of events the crowd hears of them later; what it has not heard yet waits in
@@ -19,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
@@ -29,10 +32,11 @@ from typing import Final, NamedTuple, Self
 from holdfast.errors import HoldfastError, InvalidAnswer, JournalDamaged
 from holdfast.i18n.message import msg
 from holdfast.model.rows import QuestionQuery, QuestionRow
+from holdfast.repair.alerts import Alert
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.hub import Hub
 from holdfast.server.auth.principal import run_of
-from holdfast.server.streams.frames import moved, open_questions, told
+from holdfast.server.streams.frames import alarm, moved, open_questions, told
 from holdfast.server.streams.sse import Frame, Frames, encoded
 from holdfast.views.published import StoredEvent
 from holdfast.views.reader import CommittedEvent, RunReader
@@ -65,6 +69,9 @@ MOST_NAMES: Final = 10_000
 
 RESYNC: Final = "resync"
 NOW: Final = "now"
+
+MOST_ALERTS: Final = 100
+"""Alerts that wait for one client; it is told the newest."""
 
 Names = Callable[[str], bool]
 
@@ -164,6 +171,14 @@ class Ring:
         return b"".join(parts), after
 
 
+class Bell(asyncio.Event):
+    """Rings for one client; `alerts` are those that it has yet to be told of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alerts: deque[Alert] = deque(maxlen=MOST_ALERTS)
+
+
 class Feed:
     def __init__(self, reader: RunReader, hub: Hub, clock: Clock, ring: Ring | None = None) -> None:
         self._reader = reader
@@ -171,7 +186,7 @@ class Feed:
         self._clock = clock
         self.ring = Ring() if ring is None else ring
         self.resyncs = 0
-        self._bells: set[asyncio.Event] = set()
+        self._bells: set[Bell] = set()
         self._woken = asyncio.Event()
         self._names: OrderedDict[str, str] = OrderedDict()
         self._tails = False
@@ -207,6 +222,12 @@ class Feed:
             async with aclosing(_Follower(self, sight, bell).follow(start)) as parts:
                 async for part in parts:
                     yield part
+
+    def tell(self, alert: Alert) -> None:
+        """Have all who listen, and may, be told of an alert."""
+        for bell in self._bells:
+            bell.alerts.append(alert)
+            bell.set()
 
     def tails(self, position: int) -> bool:
         """Whether what comes after a position is in the ring, or will be."""
@@ -269,8 +290,8 @@ class Feed:
         return known
 
     @contextmanager
-    def _listening(self) -> Iterator[asyncio.Event]:
-        bell = asyncio.Event()
+    def _listening(self) -> Iterator[Bell]:
+        bell = Bell()
         if not self._bells:
             self._unwatch = self._hub.watch_all(self._woken.set)
         self._bells.add(bell)
@@ -331,7 +352,7 @@ class Feed:
 class _Follower:
     """One client on its way along the ring, or behind it."""
 
-    def __init__(self, feed: Feed, sight: Sight, bell: asyncio.Event) -> None:
+    def __init__(self, feed: Feed, sight: Sight, bell: Bell) -> None:
         self._feed = feed
         self._sight = sight
         self._bell = bell
@@ -343,6 +364,10 @@ class _Follower:
             yield await self._resync("this cursor is ahead of the journal")
         while True:
             self._bell.clear()
+            while self._bell.alerts:
+                alert = self._bell.alerts.popleft()
+                if self._sight.everything:
+                    yield encoded(alarm(alert, self._sight.language))
             before = self._at
             part = await self._next()
             if part or self._at - last_told >= UNSEEN:

@@ -1,4 +1,4 @@
-"""Records and questions as event streams tell them.
+"""Records, questions and alerts as event streams tell them.
 
 A record's `data` is what is published of it, spliced in as it is: fields that have their default
 are left out.
@@ -12,7 +12,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
+from holdfast.i18n.catalogue import worded
 from holdfast.model.rows import QuestionQuery, QuestionRow, request_of
+from holdfast.repair.alerts import Alert
 from holdfast.server.questions import card
 from holdfast.server.streams.sse import Frame, spliced
 from holdfast.views.published import StoredEvent, published
@@ -20,6 +22,7 @@ from holdfast.views.reader import RunReader
 
 INTERACTION: Final = "INTERACTION"
 MORE_QUESTIONS: Final = "MORE_QUESTIONS"
+ALERT: Final = "alert"
 MOST_QUESTIONS: Final = 1_000
 """Open questions of all runs that a newcomer is shown; the list of interactions has the rest."""
 
@@ -84,3 +87,15 @@ def asked(row: QuestionRow, now: float, language: str) -> Frame:
         "serverTime": now,
     }
     return Frame(data, INTERACTION)
+
+
+def alarm(alert: Alert, language: str) -> Frame:
+    """An alert as an event; without an id it moves no cursor."""
+    told = {
+        "kind": alert.kind.value,
+        "message": worded(alert.message, language),
+        "about": alert.about,
+        "run_id": alert.run_id or None,
+        "at": alert.at,
+    }
+    return Frame(told, ALERT)

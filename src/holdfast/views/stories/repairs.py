@@ -52,6 +52,8 @@ def told(event: CaseEvent, steps: Callable[[Sequence[str]], str]) -> Sentence:
         case e.CaseOpened():
             what = steps((event.listener_id,))
             return PLANNER, msg("looks for what is wrong with {steps}", steps=what)
+        case e.CaseDiagnosed() if event.diagnosis.source == "person":
+            return PLANNER, msg("takes up what a person proposes")
         case e.CaseDiagnosed():
             return PLANNER, _diagnosed(event.diagnosis)
         case e.DiagnosisRequested():

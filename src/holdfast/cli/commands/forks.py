@@ -1,0 +1,49 @@
+"""`holdfast fork`: go on from an event of a run that is over, as a new run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli import shell
+from holdfast.cli.commands.runs import RunArgument
+from holdfast.cli.shell import OK, AnywayOption, Settings, WaitOption
+
+
+def register(group: typer.Typer) -> None:
+    shell.register(group, "fork", fork, distant=True)
+
+
+async def fork(
+    settings: Settings,
+    instance: RunArgument,
+    at: Annotated[
+        int,
+        typer.Option(
+            "--at",
+            metavar="SEQ",
+            min=1,
+            help="The event to go on from: its `seq` in `holdfast history RUN --json`.",
+        ),
+    ],
+    anyway: AnywayOption = False,
+    wait: WaitOption = True,
+) -> int:
+    """Go on from an event of a plan's run that is over, as a new run.
+
+    What was done by then counts as done. What was in flight counts as far as it is known what came
+    of it; else it is called again where that is harmless, or a person is asked.
+    """
+    from holdfast.cli.driver import Driver
+    from holdfast.cli.opening import opened_backend
+    from holdfast.cli.values import full_run_id
+
+    async with opened_backend(settings) as backend:
+        origin = full_run_id(instance)
+        await backend.refuse_without_tools(origin, anyway=anyway)
+        run_id = await backend.fork(origin, at)
+        driver = Driver(backend, settings)
+        if wait:
+            await driver.see_through(await backend.run(run_id), after=0)
+        return await driver.conclude(run_id, None if wait else OK)
