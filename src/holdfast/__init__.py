@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from holdfast.model.plan import PlanInstanceStatus
     from holdfast.model.retry import GiveUp, Retry
     from holdfast.plans.module import PlanModule, PlannerAgent, RetrySituation
+    from holdfast.repair.alerts import Alert, AlertKind
     from holdfast.runs.handles import PlanInstance, TaskInstance
     from holdfast.work.coordinator import AppCoordinator
     from holdfast.work.driver import TaskDriver
@@ -55,6 +56,8 @@ __all__ = [
     "AgentExecutionEvent",
     "AgentSession",
     "AgentSessionHub",
+    "Alert",
+    "AlertKind",
     "AppCoordinator",
     "ApprovalMode",
     "Asking",
@@ -98,6 +101,8 @@ _HOMES = {
     "AgentExecutionEvent": "holdfast.agents.events",
     "AgentSession": "holdfast.runs.handles",
     "AgentSessionHub": "holdfast.agents.sessions",
+    "Alert": "holdfast.repair.alerts",
+    "AlertKind": "holdfast.repair.alerts",
     "AppCoordinator": "holdfast.work.coordinator",
     "ApprovalMode": "holdfast.model.approval",
     "Asking": "holdfast.model.interaction",

@@ -123,6 +123,11 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
         "will",
         "forked inst_000001 at event 12",
     ),
+    (
+        e.SecretsRenewed("L001", {"key": "a reference"}),
+        "plan",
+        "takes the secrets that were entered anew",
+    ),
     (e.ListenerStarted("L001", 1), "plan", "L001 (human) started"),
     (e.ListenerStarted("L002", 1, attempt=3), "plan", "L002 (code) started, try 3 of 3"),
     (e.ListenerSucceeded("L001", 1), "plan", "L001 (human) succeeded"),

@@ -38,6 +38,7 @@ from test_machine_properties import live_on, play
 from holdfast.core.plan.decide import blank, replay
 from holdfast.core.plan.forking import Origin, children_in_doubt, fork_of, refuse_alive
 from holdfast.core.repair.operations import patched, read_operations
+from holdfast.core.repair.rehearsal import rehearse
 from holdfast.core.run.state import CHANGED, STARTED
 from holdfast.core.run.tables import StepStatus
 from holdfast.core.storing import plan_digest
@@ -694,6 +695,13 @@ class TestSecrets:
         fork.settle()
         assert fork.state.status is PlanInstanceStatus.DONE
         assert len(events(fork, e.QuestionOpened)) == 1
+
+    def test_a_rehearsal_enters_it_and_goes_on(self) -> None:
+        fork = self.forked(on("L002", "002 Done", self.SENDS, "001"))
+        imagined = rehearse(fork.state, fork.tools.get, now=fork.now)
+        assert (imagined.reached, len(imagined.questions)) == (True, 1)
+        [sent] = imagined.calls
+        assert TOKEN not in str(sent.args)
 
     def test_whom_the_plan_asks_for_what_the_call_lacks_is_asked(self) -> None:
         sends = replace(self.SENDS, missing=Asking(role="it"))

@@ -12,9 +12,17 @@ import pytest
 
 from holdfast.core.repair.operations import patched, read_operations
 from holdfast.core.repair.records import Operation
+from holdfast.core.repair.rehearsal import MOST_STARTS
 from holdfast.model.message import ModelReply, ToolCall, Usage
 from holdfast.model.plan import Plan
 from holdfast.model.repair import (
+    MOST_CASES,
+    MOST_NEW_LISTENERS,
+    MOST_OPERATIONS,
+    MOST_PATCHES,
+    MOST_REQUESTS,
+    MOST_REQUESTS_OF_A_CASE,
+    MOST_TOKENS,
     CaseStatus,
     Diagnosis,
     Evidence,
@@ -28,9 +36,16 @@ from holdfast.model.repair import (
 )
 from holdfast.model.retry import Cause
 from holdfast.repair.contract import DIAGNOSE, Asked, Chosen, read_reply
+from holdfast.repair.evidence import MOST_EVIDENCE
+from holdfast.repair.experience import MOST_CURVES, MOST_LESSONS, MOST_TOOLS
+from holdfast.repair.replies import LARGEST_REPLY
+from holdfast.repair.rules import MOST_CANDIDATES
+from holdfast.repair.sketch import MOST_CHECKS, MOST_STEPS
 from holdfast.repair.words import described
 from holdfast.source.check import Catalog
 from holdfast.source.planfile import load_plan
+from holdfast.work import drafting
+from holdfast.work.diagnosing import LONGEST_REQUEST
 
 PAGE = (Path(__file__).parents[2] / "docs" / "planner.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -129,3 +144,20 @@ def test_a_model_may_answer_as_the_page_says() -> None:
     read = read_reply(ModelReply("", (call,), Usage(), "any"), asked, "")
     assert isinstance(read, Chosen), read
     assert read.diagnosis.evidence == seen[1:]
+
+
+LIMITS = {
+    "a patch": (MOST_OPERATIONS, MOST_NEW_LISTENERS),
+    "a run": (MOST_PATCHES, MOST_CASES, MOST_REQUESTS, MOST_TOKENS),
+    "a case": (MOST_CANDIDATES, MOST_EVIDENCE, MOST_REQUESTS_OF_A_CASE),
+    "a request": (LONGEST_REQUEST, LARGEST_REPLY),
+    "a rehearsal": (MOST_STARTS,),
+    "a plan from a prompt": (MOST_STEPS, MOST_CHECKS, drafting.MOST_REQUESTS),
+    "what is kept": (MOST_CURVES, MOST_TOOLS, MOST_LESSONS),
+}
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    told = re.findall(r"^\| ([a-z ]+) \| (.+) \|$", section("Limits"), re.MULTILINE)
+    numbers = {what: re.findall(r"\d[\d,]*", said) for what, said in told}
+    assert numbers == {what: [f"{one:,g}" for one in known] for what, known in LIMITS.items()}

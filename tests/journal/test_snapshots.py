@@ -13,7 +13,7 @@ from holdfast.core.conversation import schedule
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState, Turn
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.decide import blank, decide
-from holdfast.core.plan.state import PlanState, TaskState, TraceEntry
+from holdfast.core.plan.state import Forked, PlanState, TaskState, TraceEntry
 from holdfast.core.repair.state import CaseState, Repairs
 from holdfast.core.run.state import QuestionState, RunState, StepState
 from holdfast.core.run.tables import StepStatus
@@ -62,6 +62,7 @@ STEP = StepState(
     child_status="pause",
     waits_for=Waiting("q2", "missing", Form((Field("size"),)), 1.5),
     failure=Failure(FailureKind.UNKNOWN, "?"),
+    failing_since=3.5,
     tried=3,
     why="backoff after 3 tries",
     retries=2,
@@ -138,6 +139,7 @@ EVERYTHING: dict[str, Any] = {
         2,
         15,
     ),
+    "forked": Forked("inst_000009", 7, {"L001:1:0": "inst_000009:L001:1:0"}, {"secret:1": "pin"}),
 }
 
 

@@ -15,6 +15,7 @@ from small_plans import CODE, WILL, compiled, on, only
 from holdfast.journal.codec import decode
 from holdfast.model import commands as c
 from holdfast.model import events as e
+from holdfast.model.fork import Fork
 from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.recorded import Event
 from holdfast.model.repair import Evidence
@@ -192,3 +193,8 @@ def test_whatever_a_result_is_its_line_is_one_short_line_of_json(result: Any) ->
     assert "\n" not in found.text
     assert json.loads(found.text)["event"] == "succeeded"
     found.text.encode()
+
+
+def test_a_fork_tells_what_it_was_begun_for() -> None:
+    [line] = told([e.RunForked(Fork("inst_000001", 7, "small", "order one"), "d", "r", WILL)])
+    assert line == {"seq": 1, "event": "run forked", "plan": "small", "prompt": "order one"}

@@ -186,15 +186,11 @@ async def proposed(app: Holdfast) -> QuestionRow:
 async def finished(
     app: Holdfast, instance: PlanInstance, answer: Callable[[QuestionRow], Awaitable[object]]
 ) -> None:
-    """Returns when the run is done; what is asked on the way is answered. A run whose child was
-    repaired and is done goes on when a person resumes it."""
+    """Returns when the run is done; what is asked on the way is answered."""
     while await instance.wait_for_completion(0.02) != "done":
         await asyncio.sleep(0.005)
         for question in await app.inbox():
             await answer(question)
-        below = [one.status for one in await app.runs() if one.run_id != RUN]
-        if instance.status == "error" and set(below) == {"done"}:
-            await app.resume(RUN, by=WHO)
 
 
 async def live(furniture: Furniture, order: dict[str, Any]) -> None:

@@ -49,6 +49,22 @@ listeners:
     success_output: {task_id: "001", status: Done}
 """
 
+ABOVE = """
+plan_id: above
+name: The first day
+main_task_id: "001"
+inputs: {id: {}}
+tasks: [{task_id: "001"}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: plan
+    plan_id: access
+    values: {id: "{001.context.id}"}
+    success_output: {task_id: "001", status: Done}
+"""
+
 
 class NotedModel(ModelClient):
     """Notes each request in the workshop before it is made."""
@@ -89,6 +105,7 @@ def furnish(app: Holdfast, workshop: Workshop) -> Holdfast:
     app.tool(grant_access, idempotent=True)
     app.tool(send_email)
     app.load_plan_text(PLAN)
+    app.load_plan_text(ABOVE)
     return app
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from scenes import until
 
-from holdfast import Holdfast
+from holdfast import Alert, AlertKind, Holdfast
 from holdfast.errors import JournalUnavailable
 from holdfast.i18n.message import msg
 from holdfast.journal.memory import MemoryJournal
 from holdfast.model.retry import Failure, FailureKind
-from holdfast.repair.alerts import Alert, AlertKind, outage
+from holdfast.repair.alerts import outage
 from holdfast.repair.budgets import Call
 from holdfast.repair.facts import Tried
 from holdfast.runtime import alerting

@@ -33,8 +33,8 @@ async def decider(installation: Installation) -> AsyncIterator[Holdfast]:
         yield app
 
 
-async def begun(app: Holdfast) -> PlanInstance:
-    return await app.plans.start_plan_by_prompt("", "access", values={"id": EMPLOYEE})
+async def begun(app: Holdfast, plan: str = "access") -> PlanInstance:
+    return await app.plans.start_plan_by_prompt("", plan, values={"id": EMPLOYEE})
 
 
 def answered(installation: Installation, server: Started, question: str, option: str) -> int:
@@ -135,3 +135,21 @@ async def test_what_was_refused_at_the_server_is_proposed_by_no_other_worker(
         refused, other = [one for one in events if isinstance(one, e.PatchProposed)]
         assert refused.proposal.patch.operations != other.proposal.patch.operations
     assert calls(installation) == {ACCESS: 2}
+
+
+async def test_a_run_goes_on_with_its_child_that_was_repaired(installation: Installation) -> None:
+    first = installation.worker(*APP, **SOON)
+    installation.workshop.let_go()
+    async with decider(installation) as app:
+        run = await begun(app, "above")
+        child = f"{run.id}.L001.1"
+        await app.engine.wait_for_status(run.id, frozenset({RunStatus.ERROR}), 60)
+        question = await proposal(app, child)
+        first.kill()
+        await app.answer(question.question_id, option_id="apply", by=WHO)
+        installation.worker(*APP, **SOON)
+        done = frozenset({RunStatus.DONE})
+        await app.engine.wait_for_status(run.id, done, 60)
+        assert (await app.instance(run.id)).status == "done"
+        await repaired_once(app, child)
+    assert calls(installation) == {ACCESS: 2, HR: 1, MAIL: 1}

@@ -380,6 +380,15 @@ class ListenersReset:
 
 
 @record
+class SecretsRenewed:
+    """What opens only in the run that this one was forked from was entered anew: the references
+    that stand for it from here on, by name."""
+
+    listener_id: str
+    values: Mapping[str, Json] = field(default_factory=dict)
+
+
+@record
 class CaseOpened:
     """A listener failed for good, or (`listener_id` empty) the plan came to nothing."""
 
@@ -546,6 +555,7 @@ PlanEvent: TypeAlias = (
     RunEvent
     | RunStarted
     | RunForked
+    | SecretsRenewed
     | ListenerStarted
     | ListenerSucceeded
     | ListenerFailed

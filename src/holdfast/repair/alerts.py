@@ -7,6 +7,8 @@ from holdfast.model.record import TextEnum, record
 
 
 class AlertKind(TextEnum):
+    """What has come true."""
+
     OUTAGE = "outage"
     BUDGET_SPENT = "budget_spent"
     LESSON_RETIRED = "lesson_retired"
@@ -16,7 +18,8 @@ class AlertKind(TextEnum):
 
 @record
 class Alert:
-    """`about` is the tool, the lesson or the case, `run_id` the run in which it came true."""
+    """What an operator should know of at once. `about` is the tool, the lesson or the case,
+    `run_id` the run in which it came true."""
 
     kind: AlertKind
     message: str

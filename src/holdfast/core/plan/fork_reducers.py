@@ -32,7 +32,6 @@ from holdfast.forms.secrets import fill
 from holdfast.model import events as e
 from holdfast.model.effects import RecordedCall
 from holdfast.model.fork import Fork, ForkedStep, ForkedTask
-from holdfast.model.interaction import RENEWAL
 from holdfast.model.plan import TaskStatus
 from holdfast.model.record import replacing
 from holdfast.model.values import Json
@@ -95,17 +94,10 @@ def _ready(step: ForkedStep, seq: int) -> StepState:
     )
 
 
-def question_answered(state: PlanState, event: e.QuestionAnswered, at: float) -> None:
-    question = state.questions[event.question_id]
-    shared.question_answered(state, event, at)
-    if question.purpose == RENEWAL:
-        _renew(state, event.values)
-
-
-def _renew(state: PlanState, entered: Mapping[str, Json]) -> None:
-    """The new references by name; what another question has brought by now stands."""
+def secrets_renewed(state: PlanState, event: e.SecretsRenewed, at: float) -> None:
+    """What another question has brought by now stands."""
     assert state.forked is not None
-    former = state.forked.secrets
+    entered, former = event.values, state.forked.secrets
     renewed = {one: str(entered[name]) for one, name in former.items() if name in entered}
     left = {one: name for one, name in former.items() if name not in entered}
     tasks = state.tasks
@@ -137,5 +129,5 @@ def _mapping(values: Mapping[str, Json], renewed: Mapping[str, str]) -> dict[str
 
 FORK_REDUCERS: Final[Mapping[type, Reducer]] = {
     e.RunForked: run_forked,
-    e.QuestionAnswered: question_answered,
+    e.SecretsRenewed: secrets_renewed,
 }

@@ -33,7 +33,7 @@ from holdfast.forms.validation import answers_asked, visible_fields
 from holdfast.i18n.message import msg
 from holdfast.language.display import visible
 from holdfast.model.commands import ToolFacts
-from holdfast.model.events import Move
+from holdfast.model.events import Move, SecretsRenewed
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
     RENEWAL,
@@ -186,6 +186,8 @@ def answered(builder: Builder, answer: Answered) -> None:
         patching.answered(builder, answer)
         return
     listener_id = answer.question.step_id
+    if answer.question.purpose == RENEWAL and answer.action is InteractionAction.PROVIDE_INFO:
+        builder.emit(SecretsRenewed(listener_id, answer.values))
     match answer.action:
         case None | InteractionAction.REJECT_WITH_REASON:
             fail_listener(builder, listener_id, failure_of(answer), final=True)

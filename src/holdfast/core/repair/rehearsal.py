@@ -34,8 +34,15 @@ from holdfast.i18n.message import msg
 from holdfast.language.conditions import explain
 from holdfast.model import commands as c
 from holdfast.model import effects as f
-from holdfast.model.events import QuestionAnswered, QuestionOpened, WaitEnded, WaitStarted
+from holdfast.model.events import (
+    QuestionAnswered,
+    QuestionOpened,
+    SecretsRenewed,
+    WaitEnded,
+    WaitStarted,
+)
 from holdfast.model.interaction import (
+    RENEWAL,
     InteractionAction,
     InteractionOption,
     InteractionStatus,
@@ -274,6 +281,8 @@ class _Play:
         asked, by = question.request.request_id, _by(question)
         answered = QuestionAnswered(asked, option.option_id, by, values=values, action=_PROVIDE)
         self.builder.emit(answered)
+        if question.purpose == RENEWAL:
+            self.builder.emit(SecretsRenewed(question.step_id, values))
         self._note()
 
     def _let_time_pass(self) -> bool:

@@ -155,6 +155,8 @@ class PlanStory(Teller):
             case e.RunStarted():
                 told = msg("started {plan}", plan=visible(event.plan_id))
                 return event.by or self.itself, self.because(told, event.prompt)
+            case e.SecretsRenewed():
+                return self.itself, msg("takes the secrets that were entered anew")
             case e.RunForked(fork=fork):
                 told = msg("forked {run} at event {seq}", run=fork.origin, seq=fork.seq)
                 return event.by or self.itself, told
