@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_scene import Command, Ending
-from repair_scene import (
+from cli_repair_scene import (
     ACCESS,
     GREET_FIRST,
     READ_ANOTHER,
