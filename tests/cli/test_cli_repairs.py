@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_scene import Command, Ending
 from cli_repair_scene import (
     ACCESS,
     GREET_FIRST,
@@ -22,6 +21,7 @@ from cli_repair_scene import (
     opened_office,
     patch,
 )
+from cli_scene import Command, Ending
 from serving import served
 from terminal import CTRL_C, DOWN, ENTER, Terminal
 

@@ -42,3 +42,11 @@ def test_a_status_is_watched_for_where_it_is_the_whole_condition(
     assert compiled.listeners["L1"].wanted is wanted
     watched = {status for status, tasks in compiled.watching.items() if "002" in tasks}
     assert watched == ({wanted} if wanted else set(TaskStatus))
+
+
+def test_a_plan_goes_by_its_digest() -> None:
+    plan = read_plan((DEMO / "send_email.yaml").read_text(encoding="utf-8"))
+    one, same, other = (CompiledPlan(plan, name) for name in ("a", "a", "b"))
+    assert one == same
+    assert one not in (other, "a")
+    assert len({one, same, other}) == 2

@@ -226,3 +226,12 @@ def test_our_own_options_contradict_nothing() -> None:
     assert sound(asked(T.TOOL_APPROVAL, *APPROVAL_OPTIONS, **PAY))
     assert sound(asked(T.USER_CHOICE, *UNKNOWN_OPTIONS, **PAY))
     assert sound(asked(T.MISSING_INFO, PROVIDE_OPTION, **PAY))
+
+
+def test_of_a_repair_it_is_said_what_becomes_of_the_plan() -> None:
+    request = asked(T.USER_CONFIRMATION, repair_tools=[])
+    told = [said(request, one) for one in (A.APPROVE_AND_EXECUTE, A.REJECT_WITH_REASON)]
+    assert told == [
+        "Changes the plan of this run as shown, and goes on.",
+        "Leaves the plan as it is.",
+    ]

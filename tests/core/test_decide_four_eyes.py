@@ -528,5 +528,6 @@ def test_no_command_of_a_person_is_forgotten() -> None:
         type(command(begin()) if callable(command) else command) for begin, command, _ in BY_PEOPLE
     }
     signed = {one for one in get_args(c.Command) if "by" in {at.name for at in fields(one)}}
-    # A draft is no answer; who proposes a patch wants it once it is applied (test_cases).
-    assert signed - named == {c.KeepDraft, c.ProposePatch}
+    # A draft is no answer; who proposes a patch wants it once it is applied (test_cases); a fork is
+    # a run of its own (test_forking).
+    assert signed - named == {c.KeepDraft, c.ProposePatch, c.StartFork}

@@ -48,7 +48,7 @@ from holdfast.work import drafting
 from holdfast.work.diagnosing import LONGEST_REQUEST
 
 PAGE = (Path(__file__).parents[2] / "docs" / "planner.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^(?:```|~~~)(\w+)\n(.*?)^(?:```|~~~)$", re.DOTALL | re.MULTILINE)
 ROW = re.compile(r"^\| `([\w.]+)` \|", re.MULTILINE)
 
 

@@ -164,6 +164,13 @@ def test_what_people_said_is_carried_over() -> None:
     assert said_of(known) == NOTHING_LEARNED
 
 
+def test_what_is_kept_is_read_again() -> None:
+    known = after(mended(), tried(), Took("a", 2.0, "r1", NOW))
+    assert load(dump(known)) == known
+    assert known.lessons
+    assert known.durations
+
+
 moments_ = st.floats(NOW - 90 * 86_400, NOW)
 tools = st.sampled_from(("a", "b"))
 all_facts: st.SearchStrategy[Fact] = st.one_of(

@@ -145,7 +145,7 @@ class Reception:
         if wrong := seconds(LONGEST_TIME)(wanted):
             raise bad(f'send {{"seconds": number}}: it {wrong}')
         with self._lock:
-            self._clock.advanced += wanted
+            self._clock.advanced += cast(float, wanted)
             return success(advanced=self._clock.advanced)
 
     def reset_failures(self, _: Args) -> Answer:

@@ -283,8 +283,8 @@ _REASONS = {
 
 def _pause(state: PlanState, listener_id: str, asked: Waiting) -> dict[str, Any]:
     """What is asked for, by the listener itself or by the child run that does its work."""
-    child_id = state.steps[listener_id].child_id
-    child = {} if child_id is None else {"paused_child_id": child_id}
+    step = state.steps.get(listener_id)  # none where a change of the plan as a whole is proposed
+    child = {} if step is None or step.child_id is None else {"paused_child_id": step.child_id}
     return {
         "paused_listener_id": f"{state.run_id}_{listener_id}",
         **child,

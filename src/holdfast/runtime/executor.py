@@ -392,6 +392,7 @@ class Executor:
         # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
         actor.in_flight.pop(key, None)
         if called and type(outcome) not in _FAILURES:
+            assert isinstance(effect, f.CallTool)
             if effect.tool in self.strained and type(outcome) is not c.NotSent:
                 self.earns(effect.tool)
             return envelope(report_outcome(work.step_id, work.firing, work.claim, outcome))

@@ -23,6 +23,7 @@ from machine import Machine
 from small_plans import (
     CALL,
     PERMANENT,
+    TRANSIENT,
     WILL,
     events,
     give_up,
@@ -459,6 +460,27 @@ class TestPeoplesPatches:
         with pytest.raises(NotAllowed, match="16 cases"):
             machine.submit(c.ProposePatch(proposal(machine.state, RENAME), EVE, "L002"))
 
+    def test_one_that_cannot_be_asked_about_is_refused(self) -> None:
+        machine = proposed()
+        before = machine.state
+        own = proposal(machine.state, BEFORE, patch_id="own")
+        unsound = type(own)(own.patch, own.verdict, {"words": float("nan")})
+        with pytest.raises(NotAllowed, match="cannot be asked about"):
+            machine.submit(c.ProposePatch(unsound, EVE, "L002"))
+        assert machine.state == before
+
+    def test_a_listener_that_waits_for_its_trigger_may_be_made_to_wait_once_more(self) -> None:
+        machine = proposed(BEFORE, level=Level.ACT)
+        answer(machine)
+        task = {"task_id": "R2", "name": "Looked at"}
+        second = {**BEFORE, "task": task, "listener": {**BEFORE["listener"], "listener_id": "R2"}}  # type: ignore[dict-item]
+        own = proposal(machine.state, second, by=EVE, patch_id="own")
+        machine.submit(c.ProposePatch(own, EVE))
+        answer(machine)
+        machine.settle()
+        assert machine.state.status == "done"
+        assert [one for one, _ in sent(machine)][-4:] == ["R1", "R2", "L002", "L003"]
+
     def test_an_applied_patch_withdraws_the_other_proposals(self) -> None:
         machine = started(
             on("L001", "001 Running", CALL, "002"), on("L2", "001 Running", CALL, "3")
@@ -549,6 +571,22 @@ class TestPolicy:
         machine.settle()
         assert status(machine) is CaseStatus.PROVEN
         assert [type(one) for one in events(machine, e.RunCompleted)] == [e.RunCompleted]
+
+
+class TestWakingEarly:
+    def test_a_delayed_attempt_is_made_at_once(self) -> None:
+        machine = started(*PLAN)
+        machine.report(only(machine), TRANSIENT)
+        assert machine.state.steps["L001"].status == "backoff"
+        machine.submit(c.WakeEarly("L001"))
+        assert machine.state.steps["L001"].status == "ready"
+
+    def test_what_is_not_delayed_is_left_alone(self) -> None:
+        machine = started(*PLAN)
+        before = machine.state
+        machine.submit(c.WakeEarly("L001"))
+        machine.submit(c.WakeEarly("L404"))
+        assert machine.state == before
 
 
 class TestThePlanAtEachMoment:

@@ -129,11 +129,10 @@ def report(builder: Builder, command: c.ReportDiagnosis) -> None:
     case = builder.state.repair.cases.get(command.case_id)
     if case is None or not case.busy or command.number != _awaited(case):
         return
-    match command.found:
-        case Look() as look:
-            looked(builder, case.case_id, look)
-        case Thought() as thought:
-            _thought(builder, case, thought)
+    if isinstance(command.found, Look):
+        looked(builder, case.case_id, command.found)
+    else:
+        _thought(builder, case, command.found)
 
 
 def _awaited(case: CaseState) -> int:
@@ -322,17 +321,19 @@ def close(builder: Builder, listener_ids: Collection[str] | None, reason: str) -
 
 def _end(builder: Builder, case: CaseState, reason: str) -> None:
     if case.status is CaseStatus.PROPOSED:
-        builder.emit(QuestionWithdrawn(question_of(builder, case), reason))
+        for question_id in _asked_about(builder, case):
+            builder.emit(QuestionWithdrawn(question_id, reason))
     else:
         builder.emit(CaseClosed(case.case_id, reason))
 
 
-def question_of(builder: Builder, case: CaseState) -> str:
-    """The open question about a case's proposal."""
+def _asked_about(builder: Builder, case: CaseState) -> list[str]:
+    """The open question about a case's proposal; none in the midst of a decision, which may be
+    looked at later."""
     questions = builder.state.questions
     asked = (one for one in sorted(builder.state.open_questions))
     about = (one for one in asked if questions[one].purpose == REPAIR)
-    return next(one for one in about if case_id_of(questions[one].request.context) == case.case_id)
+    return [one for one in about if case_id_of(questions[one].request.context) == case.case_id]
 
 
 def case_id_of(context: Mapping[str, Json]) -> str:
