@@ -170,6 +170,7 @@ async def test_a_listener_that_fired_meanwhile_is_not_changed() -> None:
         assert app.planner_agent.repairer is not None
         await app.planner_agent.repairer.propose(instance.id, [OTHERWISE], by=OTHER)
         question = await proposal(app, instance.id)
+        assert (await app.instance(instance.id)).context["pause_reason"] == "repair"
         gates[0].set()
         await until(lambda: bool(notes))
         with pytest.raises(NotAllowed, match="nothing was changed"):

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from http import HTTPStatus
+from typing import cast
 
 from holdfast.demo.answers import Answer, failure, success
 from holdfast.demo.expectations import WrongArguments
