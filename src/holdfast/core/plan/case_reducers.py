@@ -22,7 +22,7 @@ from holdfast.core.repair.tables import CaseMove
 from holdfast.core.run import reducers as shared
 from holdfast.core.run.builder import Reducer
 from holdfast.core.run.state import CHANGED, changed, move_step, unfail, wants
-from holdfast.core.run.tables import StepMove, StepStatus
+from holdfast.core.run.tables import StepMove
 from holdfast.model import events as e
 from holdfast.model.interaction import REPAIR
 from holdfast.model.values import JsonObject
@@ -79,12 +79,7 @@ def plan_patched(state: PlanState, event: e.PlanPatched, at: float) -> None:
     state = wants(wants(state, case.proposal.patch.by, CHANGED), event.by, CHANGED)
     state = changed(state, origin=origin, plan=replanned(state, event))
     for listener_id in event.forgotten:
-        if state.steps[listener_id].status is StepStatus.SKIPPED:
-            state = move_step(state, listener_id, None, forgotten=True)
-        else:
-            state = move_step(
-                unfail(state, listener_id), listener_id, StepMove.SKIP, forgotten=True
-            )
+        state = move_step(unfail(state, listener_id), listener_id, StepMove.SKIP, forgotten=True)
     moved(fire(state, event.fired), event.moves, at)
 
 
