@@ -9,6 +9,7 @@ from small_plans import (
     KEYED,
     WILL,
     events,
+    give_up,
     on,
     only,
     started,
@@ -107,19 +108,30 @@ def test_a_child_in_error_fails_its_listener_and_is_resumed_with_it() -> None:
     assert list(machine.children) == [KID], "no second child was born"
 
 
-def test_a_child_that_was_resumed_by_itself_takes_its_listener_along() -> None:
+def test_a_child_that_was_resumed_by_itself_takes_its_parent_along() -> None:
     machine = parent()
     machine.hear(KID, "error")
     machine.hear(KID, "running")
     assert machine.state.failed == ()
     assert machine.state.steps["L001"].status is StepStatus.RUNNING
+    assert machine.state.status == "running"
     machine.hear(KID, "error")
     assert machine.state.failed == ("L001",)
     machine.hear(KID, "done", {"x": 5})
     assert machine.state.steps["L001"].status is StepStatus.READY
-    machine.submit(c.Resume(WILL))
     machine.settle()
     assert machine.state.status == "done"
+
+
+def test_a_run_that_failed_otherwise_too_stays_where_it_is() -> None:
+    machine = started(
+        on("L001", "001 Running", CHILD, "001"), on("L002", "001 Running", CALL, "002")
+    )
+    give_up(machine)
+    machine.hear(KID, "error")
+    machine.hear(KID, "running")
+    assert machine.state.failed == ("L002",)
+    assert machine.state.status == "error"
 
 
 def test_a_cancelled_child_fails_its_listener_and_the_next_firing_has_its_own_child() -> None:

@@ -1,7 +1,7 @@
 """Processes made to be killed while a run is repaired: an order a line, as for `kill_child`.
 
-Each carries one run from its failure to its end: it starts the plan, consents to the repair once
-that is proposed, and waits until the run is done. A model may be asked on the way; every request is
+Each carries one run from its failure to its end: it starts the plan, consents to the repair if that
+is asked, and waits until the run is done. A model may be asked on the way; every request is
 noted in the home before it is made, where no kill can undo it.
 """
 
@@ -42,6 +42,7 @@ name: Access for Will Zhang
 main_task_id: "001"
 inputs: {{id: {{}}, name: {{}}, email: {{}}, department: {{}}}}
 repair:
+  mode: {mode}
   tools: [create_employee_profile, query_profile]
   write: {write}
   most: {{requests: {most}}}
@@ -89,9 +90,10 @@ listeners:
     success_output: {task_id: "001", status: Done}
 """
 
-MOST: Final = {"by_rules": 0, "chosen": 1, "written": 2, "above": 0}
+MOST: Final = {"by_rules": 0, "chosen": 1, "written": 2, "above": 0, "by_itself": 0}
 """By plan how often a model may be asked. `chosen`: it chooses among what rules have found;
-`written`: none of that fits, and it writes the repair itself. `above` has `by_rules` below it."""
+`written`: none of that fits, and it writes the repair itself. `above` has `by_rules` below it;
+`by_itself` lets rules read a result under another name, and asks nobody."""
 
 PROFILE: Final[JsonObject] = {
     "op": "insert_before",
@@ -161,11 +163,14 @@ class Furniture:
 
 
 def _texts() -> list[str]:
-    asking = {"by_rules": "false", "chosen": "false", "written": "true"}
-    made = (
-        ACCESS.format(plan_id=name, write=write, most=MOST[name]) for name, write in asking.items()
-    )
-    return [*made, ABOVE]
+    access = [name for name in MOST if name != "above"]
+    return [*(_access(name) for name in access), ABOVE]
+
+
+def _access(name: str) -> str:
+    mode = "auto\n  auto: [rename]" if name == "by_itself" else "propose"
+    write = str(name == "written").lower()
+    return ACCESS.format(plan_id=name, mode=mode, write=write, most=MOST[name])
 
 
 async def begun(app: Holdfast, plan: str) -> PlanInstance:
@@ -173,14 +178,6 @@ async def begun(app: Holdfast, plan: str) -> PlanInstance:
     if await app.runs():
         return await app.instance(RUN)
     return await app.plans.start_plan_by_prompt("门禁", plan, values=WILL_ZHANG)
-
-
-async def proposed(app: Holdfast) -> QuestionRow:
-    """The proposal, as soon as it is a question."""
-    while not (rows := await app.inbox()):  # noqa: ASYNC110 - it may come from any run of the tree
-        await asyncio.sleep(0.005)
-    [row] = rows
-    return row
 
 
 async def finished(
@@ -193,19 +190,20 @@ async def finished(
             await answer(question)
 
 
+async def consent(app: Holdfast, order: dict[str, Any], question: QuestionRow) -> None:
+    if order.get("die") == "proposed":
+        die()
+    await app.answer(question.question_id, option_id="apply", by=WHO)
+    if order.get("die") == "answered":
+        die()
+
+
 async def live(furniture: Furniture, order: dict[str, Any]) -> None:
     counting, home = CountFaults(), Path(order["home"])
     faults = KillAt(order["point"], order["nth"]) if "point" in order else counting
     async with asyncio.timeout(60), furniture.app(home, order["plan"], faults) as app:
         instance = await begun(app, order["plan"])
-        question = await proposed(app)
-        if order.get("die") == "proposed":
-            die()
-        consent = partial(app.answer, question.question_id, option_id="apply", by=WHO)
-        await consent()
-        if order.get("die") == "answered":
-            die()
-        await finished(app, instance, lambda _: consent())
+        await finished(app, instance, partial(consent, app, order))
     report = {"status": instance.status, "reached": dict(counting.reached)}
     (home / REPORT).write_text(json.dumps(report))
 

@@ -352,8 +352,8 @@ class ProposePatch:
 
 @record
 class ReviewProposal:
-    """The tools that a proposal names have other versions by now: it is withdrawn and looked at
-    anew. `versions` are those of today."""
+    """A proposal may be stale: the run has moved on, or the tools that it names have other versions
+    by now. Then it is withdrawn, and the failure looked at anew. `versions` are those of today."""
 
     case_id: str
     versions: Mapping[str, str]

@@ -31,7 +31,7 @@ from holdfast.model import effects as f
 from holdfast.runtime import projections
 from holdfast.runtime.actor import Actor, Envelope
 from holdfast.runtime.background import BackgroundTasks
-from holdfast.runtime.executor import PERFORMED
+from holdfast.runtime.executor import PERFORMED, diagnosing
 from holdfast.runtime.hints import Outbox
 from holdfast.runtime.machines import run_row
 
@@ -190,10 +190,10 @@ class Drives:
         taking, actor.taking = actor.taking, False
         if actor.pulled:
             return taking  # its consumer says so, when it is there
-        here = {*actor.in_flight, *_reported(actor)}
+        here = {*actor.in_flight, *reported(actor)}
         if not taking or not any(
-            isinstance(one, PERFORMED) and (one.work.step_id, one.work.claim) not in here
-            for one in actor.machine.effects_in_flight(actor.committed)
+            key is not None and key not in here
+            for key in map(_counted, actor.machine.effects_in_flight(actor.committed))
         ):
             return False
         actor.mailbox.appendleft(Envelope(c.Recover(), drive=actor.drive))
@@ -259,11 +259,23 @@ class Drives:
             self.end(actor)
 
 
-def _reported(actor: Actor) -> Iterator[tuple[str, int]]:
+def reported(actor: Actor) -> Iterator[tuple[str, int]]:
     """What has come to an end here and is yet to be recorded."""
     for envelope in actor.mailbox:
-        if isinstance(envelope.command, c.ReportOutcome):
-            yield envelope.command.step_id, envelope.command.claim
+        match envelope.command:
+            case c.ReportOutcome(step_id=step_id, claim=claim):
+                yield step_id, claim
+            case c.ReportDiagnosis(case_id=case_id, number=number):
+                yield diagnosing(case_id, number)
+
+
+def _counted(effect: f.Effect) -> tuple[str, int] | None:
+    """What must not be done again as if it had not been begun: work, and requests to a model."""
+    if isinstance(effect, PERFORMED):
+        return effect.work.step_id, effect.work.claim
+    if isinstance(effect, f.Diagnose) and effect.number:
+        return diagnosing(effect.case_id, effect.number)
+    return None
 
 
 def words_to_children(actor: Actor, effects: Sequence[f.Effect]) -> Iterator[OutboxMessage]:

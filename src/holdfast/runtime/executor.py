@@ -420,7 +420,6 @@ class Executor:
         committed = actor.committed
         assert isinstance(committed, PlanState)
         found = await self._planner.diagnose(effect, committed)
-        actor.in_flight.pop(diagnosing(effect), None)
         return Envelope(c.ReportDiagnosis(effect.case_id, effect.number, found))
 
 
@@ -429,9 +428,9 @@ def consulting(effect: f.ConsultPlanner) -> tuple[str, int]:
     return f"consult:{effect.listener_id}", effect.firing
 
 
-def diagnosing(effect: f.Diagnose) -> tuple[str, int]:
+def diagnosing(case_id: str, number: int) -> tuple[str, int]:
     """The same of a case that is looked at."""
-    return f"diagnose:{effect.case_id}", effect.number
+    return f"diagnose:{case_id}", number
 
 
 def is_pure(effect: f.Effect) -> bool:

@@ -42,7 +42,7 @@ from holdfast.runtime import projections
 from holdfast.runtime.actor import Actor, Envelope, append_of, report
 from holdfast.runtime.background import BackgroundTasks
 from holdfast.runtime.clock import Clock, Timers
-from holdfast.runtime.drives import Drives
+from holdfast.runtime.drives import Drives, reported
 from holdfast.runtime.executor import (
     PERFORMED,
     ConcurrencyLimit,
@@ -317,7 +317,13 @@ class TurnLoop:
             return
         if any(isinstance(envelope.command, c.Recover) for envelope in actor.mailbox):
             return
+        known = set(reported(actor))
         for effect in actor.machine.effects_in_flight(state):
+            if (
+                isinstance(effect, f.Diagnose)
+                and diagnosing(effect.case_id, effect.number) in known
+            ):
+                continue
             if not isinstance(effect, PERFORMED):
                 self.dispatch(actor, effect)
             elif (effect.work.step_id, effect.work.claim) not in actor.in_flight:
@@ -450,7 +456,7 @@ class TurnLoop:
                 if key not in actor.in_flight:
                     actor.in_flight[key] = spawn(self._consult(actor, effect))
             case f.Diagnose():
-                key = diagnosing(effect)
+                key = diagnosing(effect.case_id, effect.number)
                 if key not in actor.in_flight:
                     actor.in_flight[key] = spawn(self._diagnose(actor, effect))
             case f.ResumeChild(child_id=child_id, by=by):
@@ -468,7 +474,9 @@ class TurnLoop:
         await self.post(actor.run_id, await self._executor.consult(actor, effect))
 
     async def _diagnose(self, actor: Actor, effect: f.Diagnose) -> None:
-        await self.post(actor.run_id, await self._executor.diagnose(actor, effect))
+        envelope = await self._executor.diagnose(actor, effect)
+        actor.in_flight.pop(diagnosing(effect.case_id, effect.number), None)
+        await self.post(actor.run_id, envelope)
 
     async def _stop_model(self, actor: Actor, work: f.Work) -> None:
         """Cancel a request whose reply is not wanted any more; asking changed nothing."""

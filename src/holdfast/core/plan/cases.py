@@ -16,11 +16,13 @@ from typing import Final
 
 from holdfast.core.interactions.requests import request_from_asking
 from holdfast.core.plan.builder import Builder
+from holdfast.core.plan.compiled import VERIFY, CompiledPlan
 from holdfast.core.plan.state import PlanState
 from holdfast.core.repair.operations import (
     Operation,
     frozen_problems,
     operations_from_json,
+    patched,
     touched,
 )
 from holdfast.core.repair.records import SetOutput, SetRetry, Skip
@@ -109,19 +111,26 @@ def case_id_for(state: PlanState, listener_id: str) -> str:
 
 def open_case(builder: Builder, listener_id: str, failure: Failure | None) -> str | None:
     """The id of a new case, or of the one whose repair did not help; None beyond the most."""
-    repair = builder.state.repair
-    firing = builder.step(listener_id).firing if listener_id else 0
-    applied = repair.applied_for(listener_id)
-    if applied is not None:
-        reason = failure.message if failure is not None else ""
-        of = (applied.case_id, applied.patch_id, listener_id, firing)
-        builder.emit(RepairDisproven(*of, failure, reason))
-        return applied.case_id
-    if len(repair.cases) >= MOST_CASES:
+    applied = builder.state.repair.applied_for(listener_id)
+    if applied is None:
+        return _new_case(builder, listener_id, failure)
+    reason = failure.message if failure is not None else ""
+    of = (applied.case_id, applied.patch_id, listener_id, _firing(builder, listener_id))
+    builder.emit(RepairDisproven(*of, failure, reason))
+    return applied.case_id
+
+
+def _new_case(builder: Builder, listener_id: str, failure: Failure | None) -> str | None:
+    cases = builder.state.repair.cases
+    if len(cases) >= MOST_CASES:
         return None
-    case_id = case_id_for(builder.state, listener_id)
-    builder.emit(CaseOpened(case_id, listener_id, firing, failure))
+    case_id = f"case_{len(cases) + 1}"
+    builder.emit(CaseOpened(case_id, listener_id, _firing(builder, listener_id), failure))
     return case_id
+
+
+def _firing(builder: Builder, listener_id: str) -> int:
+    return builder.step(listener_id).firing if listener_id else 0
 
 
 def report(builder: Builder, command: c.ReportDiagnosis) -> None:
@@ -211,7 +220,11 @@ def why_stale(builder: Builder, proposal: Proposal) -> str | None:
     if proposal.patch.base != state.plan.digest:
         return msg("the run's plan has changed since the repair was proposed")
     operations = operations_from_json(proposal.patch.operations)
-    problems = (*frozen_problems(operations, frozen(state)), *done_problems(state, operations))
+    problems = (
+        *frozen_problems(operations, frozen(state)),
+        *done_problems(state, operations),
+        *lost_checks(state, operations),
+    )
     return joined("; ", problems) if problems else None
 
 
@@ -224,6 +237,19 @@ def done_problems(state: PlanState, operations: Sequence[Operation]) -> tuple[st
     return tuple(
         msg("{id} has done its work: only what its output is made of can be changed", id=one)
         for one in listeners
+    )
+
+
+def lost_checks(state: PlanState, operations: Sequence[Operation]) -> tuple[str, ...]:
+    """An agent's check of the outcome that has begun goes with its last listener."""
+    begun = [one for one in sorted(state.steps) if one.startswith(VERIFY)]
+    if not begun:
+        return ()
+    left = CompiledPlan(patched(state.plan.plan, operations), "").listeners
+    return tuple(
+        msg("{id} checks the outcome already: its agent must stay in the plan", id=one)
+        for one in begun
+        if one not in left
     )
 
 
@@ -292,7 +318,7 @@ def propose_patch(builder: Builder, command: c.ProposePatch) -> None:
     close(builder, (command.listener_id,), msg("{by} proposed another repair", by=command.by))
     step = builder.state.steps.get(command.listener_id)
     listener_id = "" if step is None else command.listener_id
-    case_id = open_case(builder, listener_id, None if step is None else step.failure)
+    case_id = _new_case(builder, listener_id, None if step is None else step.failure)
     if case_id is None:
         raise NotAllowed(msg("this run has had {n} cases, and may have no more", n=MOST_CASES))
     cause = (step.failure.cause if step and step.failure else None) or Cause.PLAN
@@ -306,10 +332,14 @@ def review(builder: Builder, command: c.ReviewProposal) -> None:
     case = builder.state.repair.cases.get(command.case_id)
     if case is None or case.status is not CaseStatus.PROPOSED or case.proposal is None:
         return
-    if dict(case.proposal.verdict.versions) == dict(command.versions):
+    stale = why_stale(builder, case.proposal)
+    if stale is None and dict(case.proposal.verdict.versions) != dict(command.versions):
+        stale = msg("a tool that it names has changed")
+    if stale is None:
         return
-    _end(builder, case, msg("a tool that it names has changed"))
-    open_case(builder, case.listener_id, case.failure)
+    _end(builder, case, stale)
+    if case.listener_id in builder.state.failed:
+        _new_case(builder, case.listener_id, case.failure)
 
 
 def close(builder: Builder, listener_ids: Collection[str] | None, reason: str) -> None:
@@ -338,6 +368,12 @@ def _asked_about(builder: Builder, case: CaseState) -> list[str]:
 
 def case_id_of(context: Mapping[str, Json]) -> str:
     return str(context["case_id"])
+
+
+def quarantined(builder: Builder, reason: str) -> None:
+    """Looking at a case may have taken the process down: a person does that now."""
+    for case in tuple(builder.state.repair.busy()):
+        builder.emit(CaseClosed(case.case_id, reason))
 
 
 def ended(builder: Builder) -> None:

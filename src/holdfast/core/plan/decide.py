@@ -103,7 +103,7 @@ def _hear_child(builder: PlanDecider, command: c.HearChild) -> None:
     if step is None or step.status is not StepStatus.FAILED:
         return
     state = builder.state
-    revived = state.steps[command.step_id].status is _RUNNING
+    revived = state.steps[command.step_id].status in (_RUNNING, StepStatus.READY)
     if revived and state.status is _ERROR and not state.failed:
         planner.go_on(builder)
 

@@ -218,6 +218,7 @@ def give_up(
 
 def quarantine(builder: Builder, message: str, failed: tuple[str, ...]) -> None:
     """What took the process down again and again is no failure of the plan."""
+    cases.quarantined(builder, message)
     give_up(builder, message, failed, mendable=False)
 
 

@@ -89,8 +89,16 @@ def fire(state: PlanState, listener_ids: tuple[str, ...]) -> PlanState:
         elif step.status in ACTIVE_STEPS or step.status is StepStatus.FAILED:
             move_step(state, listener_id, None, pending=step.pending + 1)
         else:
-            refire(state, listener_id, repeats=_repeats(step))
+            refire(state, listener_id, repeats=_repeats(step), **_calls_made(step))
     return state
+
+
+def _calls_made(step: StepState) -> Mapping[str, Any]:
+    """What a snippet has called before a patch made it wait for another trigger is not called
+    again."""
+    if not (step.forgotten and step.calls):
+        return EMPTY
+    return {"calls": step.calls, "provided": step.provided, "clock": step.clock}
 
 
 def _repeats(step: StepState) -> int:
@@ -400,7 +408,7 @@ def listeners_reset(state: PlanState, event: e.ListenersReset, at: float) -> Non
     if checks and not event.fired[0].startswith(VERIFY):
         state = changed(state, verifying=False, verification=EMPTY)
     for listener_id in event.forgotten:
-        state = move_step(state, listener_id, None, forgotten=True)
+        state = move_step(state, listener_id, None, forgotten=True, calls=())
     moved(fire(state, event.fired), event.moves, at)
 
 
