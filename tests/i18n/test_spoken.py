@@ -33,7 +33,14 @@ def chinese(text: str) -> str:
     return told
 
 
-SAMPLES: Mapping[str, Any] = {"": "Will Zhang", ",": 1024, "g": 1.5, ".0f": 1.5, "04X": 7}
+SAMPLES: Mapping[str, Any] = {
+    "": "Will Zhang",
+    ",": 1024,
+    "g": 1.5,
+    ".3g": 1.5,
+    ".0f": 1.5,
+    "04X": 7,
+}
 
 
 def example(form: str) -> str:
