@@ -7,14 +7,15 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from repair_scenes import WHO, proposal
-from repair_workshop import ACCESS, HR, MAIL, furnish
+from repair_scenes import RULE, WHO, proposal
+from repair_workshop import ACCESS, HR, MAIL, MODEL, REQUEST, furnish
 from scenes import assert_sound, of_kind
 from scenes import history as events_of
 
 from holdfast import Holdfast, PlanInstance
 from holdfast.model import events as e
 from holdfast.model.repair import CaseStatus
+from holdfast.model.rows import request_of
 from holdfast.model.run import RunStatus
 from installation import Installation, Started, becomes, over
 from workshop import HASTY
@@ -52,6 +53,10 @@ def calls(installation: Installation) -> Counter[str]:
 
 def callers(installation: Installation) -> set[int]:
     return {process for _, _, process in installation.workshop.calls()}
+
+
+async def asked(installation: Installation, times: int) -> None:
+    await becomes(lambda: calls(installation)[REQUEST] >= times)
 
 
 async def repaired_once(app: Holdfast, run_id: str) -> None:
@@ -148,8 +153,27 @@ async def test_a_run_goes_on_with_its_child_that_was_repaired(installation: Inst
         first.kill()
         await app.answer(question.question_id, option_id="apply", by=WHO)
         installation.worker(*APP, **SOON)
-        done = frozenset({RunStatus.DONE})
-        await app.engine.wait_for_status(run.id, done, 60)
-        assert (await app.instance(run.id)).status == "done"
+        reached = await app.engine.wait_for_status(run.id, frozenset({RunStatus.DONE}), 60)
+        assert reached.status is RunStatus.DONE
         await repaired_once(app, child)
     assert calls(installation) == {ACCESS: 2, HR: 1, MAIL: 1}
+
+
+async def test_workers_that_are_killed_while_a_model_thinks_ask_no_more_often_than_they_may(
+    installation: Installation,
+) -> None:
+    """Once the budget is spent, what rules have found is proposed."""
+    asking = {**SOON, MODEL: "1"}
+    workers = [installation.worker(*APP, **asking)]
+    async with decider(installation) as app:
+        run = await begun(app)
+        for number in (1, 2):
+            await asked(installation, number)
+            workers.append(installation.worker(*APP, **asking))
+            workers[-2].kill()
+        question = await proposal(app, run.id)
+        assert request_of(question).context["source"] == RULE
+        events = await events_of(app, run.id)
+        received = [one for one in events if isinstance(one, e.DiagnosisReceived)]
+        assert [(one.number, one.lost) for one in received] == [(1, True), (2, True)]
+    assert calls(installation) == {ACCESS: 1, REQUEST: 2}

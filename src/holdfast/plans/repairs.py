@@ -174,8 +174,7 @@ class Repairer:
         self, run_id: str, operations: Sequence[JsonObject], *, reason: str = "", by: str = LOCAL
     ) -> Proposal:
         """A person's own patch with all that is to be said of it, its problems included; nothing is
-        changed. PatchRejected where it cannot be read. Who is alone with a home is not named as
-        its proposer, and so may approve it too."""
+        changed. PatchRejected where it cannot be read."""
         state = as_plan(await self._engine.state(run_id))
         read_operations(operations)
         patch = PlanPatch(
@@ -184,7 +183,7 @@ class Repairer:
             tuple(operations),
             strict_text(reason, "reason", longest=LONGEST_REASON),
             source=BY_A_PERSON,
-            by="" if by == LOCAL else strict_text(by, "by"),
+            by=strict_text(by, "by"),
         )
         facts = await self._facts(state)
 
