@@ -35,6 +35,7 @@ from small_plans import (
 )
 
 from holdfast.core.plan.advice import as_patched
+from holdfast.core.plan.cases import case_id_for
 from holdfast.core.repair.operations import patched, read_operations
 from holdfast.errors import AlreadyAnswered, NotAllowed, NotPermitted
 from holdfast.model import commands as c
@@ -543,6 +544,12 @@ class TestPolicy:
         again = proposal(machine.state, setting)
         machine.submit(c.ReportDiagnosis("case_1", 0, Look(GUESS, again)))
         assert status(machine) is CaseStatus.OPEN
+
+    def test_a_failure_is_named_beforehand_as_its_case_will_be(self) -> None:
+        assert case_id_for(consulted().state, "L002") == "case_1"
+        machine = self.mend()
+        assert case_id_for(machine.state, "L002") == "case_1"
+        assert case_id_for(machine.state, "L003") == "case_2"
 
     def test_so_is_one_whose_new_listener_fails(self) -> None:
         machine = self.mend(BEFORE)
