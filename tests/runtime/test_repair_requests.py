@@ -96,3 +96,4 @@ async def test_a_run_that_another_process_moves_while_a_model_thinks_has_it_thin
         await server.edit_context(run.id, "001", {"note": "meanwhile"}, by="will")
         go.set()
         await asked_once(server, run.id, model)
+    assert model.asked == 1, "nor was it asked afterwards"
