@@ -9,6 +9,7 @@ from server_scene import Office, Scene, settled, start
 
 from holdfast import Client
 from holdfast.errors import NotAllowed
+from holdfast.model.run import RunStatus
 
 MODEL = {"computer_model": "MacBook Pro"}
 
@@ -117,7 +118,7 @@ async def test_the_plan_of_a_sub_run_is_no_way_to_start_it(scene: Scene, office:
     scene.app.load_plan_text(PARENT)
     instance_id = await start(scene, "parent")
     await scene.admin.post(f"/plans/{instance_id}/continue?wait=30", json=MODEL)
-    assert await settled(scene, instance_id) == "done"
+    await scene.app.engine.wait_for_status(instance_id, {RunStatus.DONE})
     below = f"{instance_id}.L001.1"
     named = await scene.somebody(grants={"parent": ["operator"]})
     assert (await named.post(f"/instances/{below}/fork", json={"at": 1})).status_code == 403

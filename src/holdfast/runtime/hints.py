@@ -94,7 +94,8 @@ class Outbox:
                 self._hurry.clear()
                 await self._send()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._hurry.wait(), GATHER_SECONDS)
+                    async with asyncio.timeout(GATHER_SECONDS):
+                        await self._hurry.wait()
                     await asyncio.sleep(TURN_SECONDS)
         finally:
             self._sending = None
