@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ from holdfast.cli import main
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working directory; the applications that the command loads from it go with it."""
     ours = ("HOME", "APP", "URL", "TOKEN", "MODEL", "MODEL_BASE_URL", "MODEL_API_KEY")
     for name in (*(f"HOLDFAST_{one}" for one in ours), "CI"):
         monkeypatch.delenv(name, raising=False)
@@ -36,7 +38,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "plans" / "ask.yaml").write_text(ASK, encoding="utf-8")
     (tmp_path / "plans" / "greet.yaml").write_text(GREET, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(f"{tmp_path}/"):
+            del sys.modules[name]
 
 
 @pytest.fixture
@@ -54,7 +60,7 @@ def holdfast(place: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 @pytest.fixture
-def application(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def application(place: Path) -> str:
     """A user's application with tools; the name to give to --app."""
     (place / "calls").mkdir()
     for tool in ("pay", "shaky", "slow"):
@@ -65,20 +71,16 @@ def application(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def desk(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def desk(place: Path) -> str:
     """A user's application with agents on a scripted model; the name to give to --app."""
     (place / "desk.py").write_text(DESK, encoding="utf-8")
-    monkeypatch.syspath_prepend(place)
-    monkeypatch.delitem(sys.modules, "desk", raising=False)
     return "desk:app"
 
 
 @pytest.fixture
-def goals(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def goals(place: Path) -> str:
     """A user's application for conversations, on a scripted model; the name to give to --app."""
     (place / "goals.py").write_text(GOALS, encoding="utf-8")
-    monkeypatch.syspath_prepend(place)
-    monkeypatch.delitem(sys.modules, "goals", raising=False)
     return "goals:app"
 
 

@@ -7,7 +7,6 @@ taken that was not said in full, and what ends or runs something is said twice.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,12 +68,10 @@ Asked = Callable[..., str]
 
 
 @pytest.fixture
-def asked(holdfast: Command, place: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+def asked(holdfast: Command, place: Path) -> Asked:
     """Runs a plan that asks; the id of its question."""
     (place / "answers.py").write_text(APPLICATION, encoding="utf-8")
     (place / "questions").mkdir()
-    monkeypatch.syspath_prepend(place)
-    monkeypatch.delitem(sys.modules, "answers", raising=False)
 
     def run(kind: InteractionType, options: list[dict[str, Any]] | None = None) -> str:
         write_plan(place, "asks", kind, options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -40,11 +39,9 @@ OUTLINE = [
 
 
 @pytest.fixture
-def drawing(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def drawing(place: Path) -> str:
     """An application whose model knows of badges; the name to give to --app."""
     (place / "drawing.py").write_text(APPLICATION, encoding="utf-8")
-    monkeypatch.syspath_prepend(place)
-    monkeypatch.delitem(sys.modules, "drawing", raising=False)
     return "drawing:app"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import runpy
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,17 +23,12 @@ There = Callable[..., Ending]
 
 
 @pytest.fixture
-def home(
-    place: Path, application: str, holdfast_process: Command, monkeypatch: pytest.MonkeyPatch
-) -> str:
+def home(place: Path, application: str, holdfast_process: Command) -> str:
     """A home in which a run has failed and was resumed, and in which a lesson was learned; its
     id."""
     assert holdfast_process("run", "call_shaky", *APP).code == 3
     (place / "mended").touch()
     assert holdfast_process("resume", "1", *APP).code == 0
-    monkeypatch.syspath_prepend(place)
-    for module in ("works", "newer"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
 
     async def taught() -> str:
         app: Holdfast = runpy.run_path(str(place / "works.py"))["app"]

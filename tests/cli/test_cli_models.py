@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -98,10 +97,8 @@ def peer_of(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Peers]:
             asyncio.run_coroutine_threadsafe(peer.__aexit__(), loop).result(30)
 
 
-def write_application(place: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> str:
+def write_application(place: Path, text: str) -> str:
     (place / "till.py").write_text(text, encoding="utf-8")
-    monkeypatch.syspath_prepend(place)
-    monkeypatch.delitem(sys.modules, "till", raising=False)
     return "till:app"
 
 
@@ -121,10 +118,10 @@ def test_a_model_server_named_in_the_environment_answers(
 
 
 def test_a_call_that_the_server_wants_is_approved_and_runs_once(
-    holdfast: Command, place: Path, peer_of: Peers, monkeypatch: pytest.MonkeyPatch
+    holdfast: Command, place: Path, peer_of: Peers
 ) -> None:
     peer = peer_of([say("Let me pay.", call("pay", amount=5)), "Paid."])
-    common = ("--app", write_application(place, monkeypatch, APPLICATION))
+    common = ("--app", write_application(place, APPLICATION))
     asked = holdfast("chat", "pay", *common, "--json")
     assert (asked.code, len(peer.requests)) == (4, 1)
     assert [offer.name for offer in peer.seen[0].tools] == ["pay"]
@@ -152,10 +149,8 @@ def test_a_server_that_refuses_the_key_says_what_to_check(
     assert (again.code, len(peer.requests)) == (0, 2), again
 
 
-def test_words_appear_at_the_terminal_while_the_model_is_still_speaking(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    till = write_application(place, monkeypatch, HESITANT)
+def test_words_appear_at_the_terminal_while_the_model_is_still_speaking(place: Path) -> None:
+    till = write_application(place, HESITANT)
     with Terminal("chat", "--app", till, cwd=place) as terminal:
         terminal.wait_for("you>")
         terminal.type("count" + ENTER)
