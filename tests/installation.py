@@ -131,8 +131,9 @@ class Installation:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            assert line, log.read_text()
-            yield Started(process, json.loads(line), log)
+            # A worker may go down with its first run before it has said anything.
+            assert line or process.wait(PATIENCE) == -signal.SIGKILL, log.read_text()
+            yield Started(process, json.loads(line or "{}"), log)
         finally:
             if process.poll() is None:
                 process.kill()
