@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -33,6 +34,10 @@ PATIENCE = 60.0
 """Far beyond what anything here takes; a test that reaches it has hung."""
 
 os.environ.pop("HOLDFAST_DATABASE", None)  # tests say themselves where runs are kept
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background jobs ignore it, and so would the commands that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "whatever the speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
