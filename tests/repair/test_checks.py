@@ -67,7 +67,7 @@ class TestProblems:
     def test_it_is_for_another_plan(self, state: PlanState) -> None:
         patch = patch_of(state, RENAMED, base="0" * 64, source=PERSON)
         verdict = judge(state, patch, known(), by_model=False)
-        told = "the plan of this run is another by now: look at it again, then propose"
+        told = "the run's plan has changed since the repair was proposed"
         assert verdict.problems == (told,)
         assert (verdict.success, verdict.consent) == (None, "")
 
@@ -78,12 +78,12 @@ class TestProblems:
         event = PlanPatched("p0", "case_1", "", "", ())
         patches = repairs_with(once.repair, patches=(event,))
         again = replace(once, repair=patches)
-        assert problems(again, RENAMED) == ("this run has been repaired as often as it may be: 1",)
+        assert problems(again, RENAMED) == ("the plan has been repaired 1 times already",)
 
     def test_an_author_cannot_allow_more_than_eight_patches(self, state: PlanState) -> None:
         event = PlanPatched("p0", "case_1", "", "", ())
         worn = replace(state, repair=repairs_with(state.repair, patches=(event,) * 8))
-        assert problems(worn, RENAMED) == ("this run has been repaired as often as it may be: 8",)
+        assert problems(worn, RENAMED) == ("the plan has been repaired 8 times already",)
 
     def test_thirteen_operations_are_too_many(self, state: PlanState) -> None:
         (found,) = problems(state, *[RENAMED] * 13)

@@ -381,8 +381,8 @@ def checked_by(**check: Any) -> dict[str, Any]:
             "check[0].args: {s2.id}: there is no step s2",
         ),
         (
-            {"goal": "x", "steps": [{"id": f"s{n}", "tool": "note"} for n in range(13)]},
-            "steps: at most 12, not 13",
+            {"goal": "x", "steps": [{"id": f"s{n}", "tool": "note"} for n in range(41)]},
+            "steps: at most 40, not 41",
         ),
         ({**one_step(), "check": BADGE["check"] * 7}, "check: at most 6, not 7"),
     ],

@@ -66,6 +66,6 @@ def test_a_case_is_told_in_the_readers_language() -> None:
 
 
 def test_a_change_that_was_made_is_told_likewise() -> None:
-    patch = PatchView("p1", "case_1", "d1", "d2", (), (OURS, THEIRS), "will")
+    patch = PatchView("p1", "case_1", 7, 1.0, "d1", "d2", (), (OURS, THEIRS), "will")
     assert in_language(patch, "zh").words == ("规划器", "planner")
     assert in_language(patch, "en") is patch

@@ -106,7 +106,7 @@ async def test_as_does_another_process_that_only_reads_the_journal() -> None:
 
 async def check_shown(app: Holdfast, reader: RunReader, run_id: str) -> None:
     birth = app.engine.definitions.current("access").plan
-    events = await history(app, run_id)
+    events, records = await history(app, run_id), await app.journal.read(run_id)
     held = plans_that_held(birth, events)
     [first, second] = [one for one in events if isinstance(one, e.PlanPatched)]
     assert [set(changed(one)) for one in (first, second)] == [*BOTH]
@@ -121,6 +121,9 @@ async def check_shown(app: Holdfast, reader: RunReader, run_id: str) -> None:
         assert [(one.base, one.digest) for one in shown.patches] == [
             (one.base, one.digest) for one in applied
         ]
+        places = [events.index(one) + 1 for one in applied]
+        moments = [records[place - 1].at for place in places]
+        assert [(one.seq, one.at) for one in shown.patches] == [*zip(places, moments, strict=True)]
         assert ("R1" in plan_text(run)) == (second in applied)
 
 

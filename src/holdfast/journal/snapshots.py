@@ -32,7 +32,7 @@ from holdfast.model.record import adapter
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 
-SCHEMA = 16
+SCHEMA = 17
 
 S = TypeVar("S", bound=RunState)
 
@@ -96,6 +96,7 @@ def _dump_repairs(repairs: Repairs) -> dict[str, Any]:
     return {
         "cases": _CASES[0](repairs.cases),
         "patches": _PATCHES[0](repairs.patches),
+        "applied": repairs.applied,
         "requests": repairs.requests,
         "tokens": repairs.tokens,
     }
@@ -104,7 +105,11 @@ def _dump_repairs(repairs: Repairs) -> dict[str, Any]:
 def _load_repairs(body: dict[str, Any]) -> Repairs:
     if not body:
         return NO_REPAIRS
-    read = {"cases": _CASES[1](body["cases"]), "patches": _PATCHES[1](body["patches"])}
+    read = {
+        "cases": _CASES[1](body["cases"]),
+        "patches": _PATCHES[1](body["patches"]),
+        "applied": tuple((seq, at) for seq, at in body["applied"]),
+    }
     return Repairs(**{**body, **read})
 
 

@@ -23,7 +23,11 @@ MOST_REQUESTS: Final = 6
 MOST_REQUESTS_OF_A_CASE: Final = 3
 MOST_TOKENS: Final = 40_000
 LONGEST_AUTOMATIC_WAIT: Final = 3_600.0
-"""A plan may lower these; only the installation raises them."""
+"""A plan may lower those of `RepairLimits`; only the installation raises any of them."""
+
+LONGEST_REQUEST: Final = 60.0
+LONGEST_DIAGNOSIS: Final = 300.0
+"""Seconds that one request to a model may take, and all those about a case together."""
 
 
 class RepairMode(TextEnum):

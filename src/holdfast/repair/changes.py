@@ -85,11 +85,12 @@ def _ahead_of(operations: Sequence[Operation]) -> Iterator[tuple[str, str]]:
             yield new, one.listener_id
 
 
-def places_of(raw: Sequence[JsonObject], operations: Sequence[Operation]) -> Mapping[str, str]:
+def places_of(raw: Sequence[JsonObject], operations: Mapping[int, Operation]) -> Mapping[str, str]:
     """By the id of each listener and task that an operation concerns, the last such operation, as
-    its proposer finds it again. What comes before a listener hardly concerns it itself."""
+    its proposer finds it again: they go by their places in the patch. What comes before a listener
+    hardly concerns it itself."""
     found: dict[str, str] = {}
-    ordered = sorted(enumerate(operations), key=lambda one: not isinstance(one[1], Insertion))
+    ordered = sorted(operations.items(), key=lambda one: not isinstance(one[1], Insertion))
     for index, one in ordered:
         ids = [*touched([one]), *added([one]), *_new_tasks(one)]
         name = msg("operations[{index}] ({op})", index=index, op=str(raw[index]["op"]))

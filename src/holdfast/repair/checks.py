@@ -1,11 +1,12 @@
 """Checks: everything that is to be said of a patch before anybody consents to it.
 
-    reading ──> limits, base, frozen past ──> the plan that results ──> the plan's checker
+    limits, base ──> reading ──> frozen past ──> the plan that results ──> the plan's checker
         ──> forbidden touches ──> level, new values, repeated effects ──> rehearsal ──> consent
 
-All problems are found at once. What was wrong with the plan before is not the patch's fault; what
-is wrong with the plan after it, and was not before, is. Consent is bound to the run, the case, the
-base, the operations, the plan that results and the versions of all tools that the patch names.
+All problems are found at once, also where some operations cannot be carried out (`feasible`).
+What was wrong with the plan before is not the patch's fault; what is wrong with the plan after it,
+and was not before, is. Consent is bound to the run, the case, the base, the operations, the plan
+that results and the versions of all tools that the patch names.
 
 Who is no person may do less (`touches`, `secrecy`): a model, a rule, a lesson.
 """
@@ -16,21 +17,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from holdfast.core.plan.advice import as_patched
-from holdfast.core.plan.cases import frozen
+from holdfast.core.plan.fitting import past_problems, standing_problems
 from holdfast.core.plan.state import PlanState
-from holdfast.core.repair.operations import Operation, frozen_problems, patched, read_operations
+from holdfast.core.repair.operations import Operation, patched
 from holdfast.core.repair.rehearsal import rehearse as rehearsal_of
 from holdfast.core.run.state import EMPTY
 from holdfast.core.storing import plan_digest
-from holdfast.errors import HoldfastError, PatchRejected
+from holdfast.errors import HoldfastError
 from holdfast.i18n.message import msg
 from holdfast.language.display import clip
 from holdfast.language.strict import canonical_json, digest
 from holdfast.model.plan import Plan
-from holdfast.model.repair import MOST_PATCHES, Level, PlanPatch, Rehearsal, Verdict
+from holdfast.model.repair import Level, PlanPatch, Rehearsal, Verdict
 from holdfast.model.values import Json
 from holdfast.repair.absences import absences
 from holdfast.repair.changes import changes_of, places_of
+from holdfast.repair.feasible import feasible
 from holdfast.repair.levels import Grading, highest
 from holdfast.repair.parts import tools_called
 from holdfast.repair.provenance import NEW, Literal, Source
@@ -65,14 +67,17 @@ def judge(
     tools that other runs of its tree have called. A patch with problems is not rehearsed, and
     there is nothing to consent to.
     """
-    problems = _standing(state, patch)
-    try:
-        operations = read_operations(patch.operations)
-        problems += frozen_problems(operations, frozen(state))
-        plan = patched(state.plan.plan, operations)
-    except PatchRejected as rejected:
-        return Verdict("", problems=_reported([*problems, *rejected.problems]))
-    judgement = _Judgement(state, patch, surroundings, operations, plan, by_model, elsewhere)
+    found = feasible(state.plan.plan, patch.operations)
+    problems = [
+        *standing_problems(state, patch.base),
+        *past_problems(state, found.read),
+        *found.problems,
+    ]
+    if found.problems and not found.left:
+        return Verdict("", problems=_reported(problems))
+    judgement = _Judgement(state, patch, surroundings, found.left, by_model, elsewhere)
+    if found.problems:
+        return Verdict("", problems=_reported([*problems, *judgement.own_problems()]))
     problems += judgement.problems()
     if rehearse and not problems:
         return judgement.rehearsed(now, seen)
@@ -93,55 +98,56 @@ def consent_of(run_id: str, patch: PlanPatch, plan: str, versions: Mapping[str, 
     )
 
 
-def _standing(state: PlanState, patch: PlanPatch) -> list[str]:
-    """What speaks against any patch of this run as it stands."""
-    found = []
-    if patch.base != state.plan.digest:
-        found.append(msg("the plan of this run is another by now: look at it again, then propose"))
-    most = min(MOST_PATCHES, state.plan.plan.repair.most.patches)
-    if len(state.repair.patches) >= most:
-        found.append(msg("this run has been repaired as often as it may be: {n}", n=most))
-    return found
-
-
 class _Judgement:
-    """Of a patch that can be carried out."""
+    """Of a patch as far as it can be carried out; operations go by their places in it."""
 
     def __init__(
         self,
         state: PlanState,
         patch: PlanPatch,
         known: Surroundings,
-        operations: Sequence[Operation],
-        plan: Plan,
+        operations: Mapping[int, Operation],
         by_model: bool,
         elsewhere: Collection[str],
     ) -> None:
-        self.state, self.patch, self.known, self.plan = state, patch, known, plan
-        self.changes = changes_of(state.plan.plan, plan, operations)
+        those, before = tuple(operations.values()), state.plan.plan
+        self.state, self.patch, self.known = state, patch, known
+        self.plan = patched(before, those)
+        self.changes = changes_of(before, self.plan, those)
+        self.raw = [patch.operations[place] for place in operations]
         self.places = places_of(patch.operations, operations)
         self.by_person = not by_model and patch.source == PERSON
         by_model = by_model or patch.source.startswith("model")
         self.grades = tuple(Grading(state, self.changes, known, by_model=by_model).grades())
         self.repeats = tuple(repeats(state, self.changes, known, elsewhere))
-        self.digest = plan_digest(plan)
+        self.digest = plan_digest(self.plan)
 
     def problems(self) -> list[str]:
-        before = self.state.plan.plan
-        if self.plan == before:
+        if self.plan == self.state.plan.plan:
             return [msg("the patch changes nothing")]
-        found = [self.placed(*one) for one in new_findings(before, self.plan, self.known.catalog)]
-        return list(dict.fromkeys([*found, *(self.placed(*one) for one in self.touches())]))
+        return self.placed([*self.findings(), *self.touches()])
+
+    def own_problems(self) -> list[str]:
+        """Of what is wrong with the plan only what these operations themselves concern: what they
+        lack to make it whole may be in the others."""
+        own = (one for one in self.findings() if one[0] in self.places)
+        return self.placed([*own, *self.touches()])
+
+    def findings(self) -> Iterator[tuple[str, str]]:
+        return new_findings(self.state.plan.plan, self.plan, self.known.catalog)
 
     def touches(self) -> Iterator[Touch]:
         yield from absences(self.state, self.changes)
-        yield from written_secrets(self.patch.operations, self.changes, self.known)
+        yield from written_secrets(self.raw, self.changes, self.known)
         if not self.by_person:
             yield from touches(self.changes, self.known)
             yield from moved_secrets(self.state, self.changes, self.known)
 
-    def placed(self, owner: str, message: str) -> str:
-        """With the operation that is to blame, where one names what the message is about."""
+    def placed(self, findings: Iterable[tuple[str, str]]) -> list[str]:
+        """Each with the operation that is to blame, where one names what it is about."""
+        return list(dict.fromkeys(self.told(*one) for one in findings))
+
+    def told(self, owner: str, message: str) -> str:
         place = self.places.get(owner)
         return message if place is None else msg("{place}: {problem}", place=place, problem=message)
 

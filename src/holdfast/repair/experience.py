@@ -31,7 +31,7 @@ VERSION: Final = 1
 
 MOST_CURVES: Final = 2_000
 MOST_TOOLS: Final = 500
-MOST_LESSONS: Final = 500
+MOST_LESSONS: Final = 1_000
 
 T = TypeVar("T")
 

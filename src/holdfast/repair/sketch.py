@@ -41,7 +41,7 @@ from holdfast.source.names import not_looking, unknown
 
 SKETCH_PLAN: Final = "sketch_plan"
 
-MOST_STEPS: Final = 12
+MOST_STEPS: Final = 40
 MOST_CHECKS: Final = 6
 LONGEST_GOAL: Final = 300
 

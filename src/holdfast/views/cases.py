@@ -44,10 +44,12 @@ def _is_about(state: PlanState, question_id: str, case: CaseState) -> bool:
 def patch_views(state: PlanState) -> Iterator[PatchView]:
     """Each in words of the plan that it changed."""
     plan = (state.origin or state.plan).plan
-    for event in state.repair.patches:
+    for event, (seq, at) in zip(state.repair.patches, state.repair.applied, strict=True):
         yield PatchView(
             patch_id=event.patch_id,
             case_id=event.case_id,
+            seq=seq,
+            at=at,
             base=event.base,
             digest=event.digest,
             operations=event.operations,

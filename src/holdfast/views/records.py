@@ -139,10 +139,12 @@ class CaseView:
 
 @dataclass(frozen=True, slots=True)
 class PatchView:
-    """A change of this run's plan; `words` says it in plain words."""
+    """A change of this run's plan, by its event `seq`; `words` says it in plain words."""
 
     patch_id: str
     case_id: str
+    seq: int
+    at: float
     base: str
     digest: str
     operations: tuple[JsonObject, ...]

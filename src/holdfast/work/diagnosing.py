@@ -21,6 +21,7 @@ from holdfast.errors import ToolError
 from holdfast.i18n.message import joined, msg
 from holdfast.model.message import ModelReply, Usage, UserSaid
 from holdfast.model.record import record
+from holdfast.model.repair import LONGEST_REQUEST as LONGEST_REQUEST
 from holdfast.model.repair import Diagnosis, Proposal, Thought
 from holdfast.repair.contract import (
     NONE_FITS,
@@ -39,8 +40,6 @@ from holdfast.work.thinker import Thinker
 from holdfast.work.threads import in_own_thread
 
 log = logging.getLogger("holdfast")
-
-LONGEST_REQUEST: Final = 60.0
 
 _NO_MODEL: Final = msg("no model is named: set HOLDFAST_MODEL (such as openai:gpt-4o)")
 _WITHOUT_PROPOSAL: Final = {

@@ -327,11 +327,12 @@ def test_the_past_is_frozen() -> None:
             {**ASK, "listener_id": "L4"},
         ]
     )
-    assert frozen_problems(operations, {"L1", "L4"}) == (
+    placed = dict(enumerate(operations))
+    assert frozen_problems(placed, {"L1", "L4"}) == (
         "operations[1].listener_id: L1 has run, and the past of a run stays as it is",
         "operations[3].listener_id: L4 has run, and the past of a run stays as it is",
     )
-    assert frozen_problems(operations, {"L3"}) == ()
+    assert frozen_problems(placed, {"L3"}) == ()
 
 
 scripts = st.binary(min_size=60, max_size=300)

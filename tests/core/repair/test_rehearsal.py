@@ -29,7 +29,7 @@ from small_plans import (
 )
 
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.repair.rehearsal import rehearse, rehearse_plan
+from holdfast.core.repair.rehearsal import MOST_STARTS, rehearse, rehearse_plan
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer
 from holdfast.model import commands as c
@@ -453,6 +453,15 @@ def test_a_cycle_is_cut() -> None:
     assert (len(told.calls), told.cut, told.status) == (20, True, "running")
     assert rehearsed(plan).cut
     assert not rehearsed(compiled(on("L1", "001 Running", CALL, "001")), most=1).cut
+
+
+@pytest.mark.parametrize(("more", "cut"), [(0, False), (1, True)])
+def test_two_thousand_starts_are_played_and_no_more(more: int, cut: bool) -> None:
+    long = (on(f"L{n}", f"{n} Done", CALL, f"{n + 1}") for n in range(2, MOST_STARTS + more))
+    first, last = on("L1", "001 Running", CALL, "2"), f"{MOST_STARTS + more} Done"
+    told = rehearsed(compiled(first, *long, on("end", last, CALL, "001")))
+    assert MOST_STARTS == 2_000
+    assert (len(told.calls), told.cut, told.reached) == (MOST_STARTS, cut, not cut)
 
 
 def test_a_run_that_is_over_or_has_not_begun_does_nothing() -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from holdfast.core.plan import cases
 from holdfast.core.plan.builder import Builder
+from holdfast.core.plan.fitting import why_stale
 from holdfast.core.plan.patching import apply
 from holdfast.core.plan.planner import both, give_up, retry_moves, why_failed
 from holdfast.core.plan.state import PlanState
@@ -78,7 +79,7 @@ def wake_early(builder: Builder, command: WakeEarly) -> None:
 
 def _mend(builder: Builder, listener_id: str, step: StepState, advice: Mend) -> bool:
     """The author's policy lets this repair be made without a person; whether it could be."""
-    if cases.why_stale(builder, advice.proposal) is not None:
+    if why_stale(builder.state, advice.proposal.patch) is not None:
         return False
     case_id = cases.open_case(builder, listener_id, step.failure)
     if case_id is None:

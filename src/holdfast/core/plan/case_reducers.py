@@ -8,6 +8,7 @@ from typing import Any, Final
 from immutables import Map
 
 from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.recompiled import recompiled
 from holdfast.core.plan.reducers import fire, moved
 from holdfast.core.plan.state import PlanState
 from holdfast.core.repair.operations import added, operations_from_json, patched, touched
@@ -43,6 +44,7 @@ def case_diagnosed(state: PlanState, event: e.CaseDiagnosed, at: float) -> None:
 def diagnosis_requested(state: PlanState, event: e.DiagnosisRequested, at: float) -> None:
     case = state.repair.cases[event.case_id]
     known = {"number": event.number, "complaint": event.complaint, "kept": event.meanwhile}
+    known["asked_at"] = at if case.asked_at is None else case.asked_at
     _put(state, case_moved(case, CaseMove.THINK, **known), requests=state.repair.requests + 1)
 
 
@@ -74,7 +76,11 @@ def plan_patched(state: PlanState, event: e.PlanPatched, at: float) -> None:
     assert case.proposal is not None
     covers = (case.listener_id, *_covered(event.operations))
     applied = case_moved(case, CaseMove.ACCEPT, patch_id=event.patch_id, covers=covers)
-    _put(state, applied, patches=(*state.repair.patches, event))
+    made = {
+        "patches": (*state.repair.patches, event),
+        "applied": (*state.repair.applied, (state.version, at)),
+    }
+    _put(state, applied, **made)
     origin = state.origin or state.plan
     state = wants(wants(state, case.proposal.patch.by, CHANGED), event.by, CHANGED)
     state = changed(state, origin=origin, plan=replanned(state, event))
@@ -89,8 +95,10 @@ def _covered(raw: tuple[JsonObject, ...]) -> tuple[str, ...]:
 
 
 def replanned(state: PlanState, event: e.PlanPatched) -> CompiledPlan:
-    plan = patched(state.plan.plan, operations_from_json(event.operations))
-    return CompiledPlan(plan, event.digest)
+    operations = operations_from_json(event.operations)
+    plan = patched(state.plan.plan, operations)
+    concerned = (*touched(operations), *added(operations))
+    return recompiled(state.plan, plan, event.digest, concerned)
 
 
 def with_patches(state: PlanState) -> PlanState:
@@ -113,6 +121,7 @@ def repair_disproven(state: PlanState, event: e.RepairDisproven, at: float) -> N
     refused = (*case.refused, operations_digest(patch.operations))
     anew = {
         "looked": False,
+        "asked_at": None,
         "diagnosis": None,
         "proposal": None,
         "kept": None,

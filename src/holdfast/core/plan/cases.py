@@ -11,26 +11,16 @@ A refusal by a person, a child run's failure and a run that is quarantined open 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from holdfast.core.interactions.requests import request_from_asking
 from holdfast.core.plan.builder import Builder
-from holdfast.core.plan.compiled import VERIFY, CompiledPlan
+from holdfast.core.plan.fitting import why_stale
 from holdfast.core.plan.state import PlanState
-from holdfast.core.repair.operations import (
-    Operation,
-    frozen_problems,
-    operations_from_json,
-    patched,
-    touched,
-)
-from holdfast.core.repair.records import SetOutput, SetRetry, Skip
 from holdfast.core.repair.state import CaseState, operations_digest
-from holdfast.core.run.state import StepState
-from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer, NotAllowed
-from holdfast.i18n.message import joined, msg
+from holdfast.i18n.message import msg
 from holdfast.model import commands as c
 from holdfast.model.events import (
     CaseClosed,
@@ -52,8 +42,9 @@ from holdfast.model.interaction import (
     InteractionType,
 )
 from holdfast.model.repair import (
+    LONGEST_DIAGNOSIS,
+    LONGEST_REQUEST,
     MOST_CASES,
-    MOST_PATCHES,
     MOST_REQUESTS,
     MOST_REQUESTS_OF_A_CASE,
     MOST_TOKENS,
@@ -71,7 +62,6 @@ from holdfast.model.values import Json
 APPLY: Final = "apply"
 REFUSE: Final = "refuse"
 
-_MAY_CHANGE: Final = (StepStatus.CONSULTING, StepStatus.FAILED)
 _OPERATOR, _APPROVER = "operator", "approver"
 
 
@@ -187,9 +177,13 @@ def _next_number(builder: Builder, case_id: str) -> int:
 
 
 def _may_ask(builder: Builder, case_id: str) -> bool:
-    """Whether the budgets of case, run and plan allow another request."""
+    """Whether the budgets of case, run and plan allow another request. One that might end after the
+    time for all of them is not begun."""
     repair, most = builder.state.repair, builder.state.plan.plan.repair.most
-    if repair.cases[case_id].number >= MOST_REQUESTS_OF_A_CASE:
+    case, latest = repair.cases[case_id], builder.now + LONGEST_REQUEST
+    if case.number >= MOST_REQUESTS_OF_A_CASE:
+        return False
+    if case.asked_at is not None and latest > case.asked_at + LONGEST_DIAGNOSIS:
         return False
     requests = repair.requests < min(most.requests, MOST_REQUESTS)
     return requests and repair.tokens < min(most.tokens, MOST_TOKENS)
@@ -200,7 +194,7 @@ def propose(builder: Builder, case_id: str, proposal: Proposal) -> bool:
     case = builder.state.repair.cases[case_id]
     if operations_digest(proposal.patch.operations) in case.refused:
         return False
-    if why_stale(builder, proposal) is not None:
+    if why_stale(builder.state, proposal.patch) is not None:
         return False
     try:
         question = _question(builder, case, proposal)
@@ -209,58 +203,6 @@ def propose(builder: Builder, case_id: str, proposal: Proposal) -> bool:
     builder.emit(PatchProposed(case_id, proposal))
     builder.emit(question)
     return True
-
-
-def why_stale(builder: Builder, proposal: Proposal) -> str | None:
-    """Why a patch does not fit the run any more, if it does not."""
-    state = builder.state
-    most = min(state.plan.plan.repair.most.patches, MOST_PATCHES)
-    if len(state.repair.patches) >= most:
-        return msg("the plan has been repaired {n} times already", n=len(state.repair.patches))
-    if proposal.patch.base != state.plan.digest:
-        return msg("the run's plan has changed since the repair was proposed")
-    operations = operations_from_json(proposal.patch.operations)
-    problems = (
-        *frozen_problems(operations, frozen(state)),
-        *done_problems(state, operations),
-        *lost_checks(state, operations),
-    )
-    return joined("; ", problems) if problems else None
-
-
-def done_problems(state: PlanState, operations: Sequence[Operation]) -> tuple[str, ...]:
-    """Work that is done, and of which only the output could not be determined, is not done again:
-    nothing but what its result means can still be changed."""
-    done = {one for one, step in state.steps.items() if step.carried is not None}
-    again = (one for one in operations if not isinstance(one, SetOutput | SetRetry | Skip))
-    listeners = sorted(touched(tuple(again)) & done)
-    return tuple(
-        msg("{id} has done its work: only what its output is made of can be changed", id=one)
-        for one in listeners
-    )
-
-
-def lost_checks(state: PlanState, operations: Sequence[Operation]) -> tuple[str, ...]:
-    """An agent's check of the outcome that has begun goes with its last listener."""
-    begun = [one for one in sorted(state.steps) if one.startswith(VERIFY)]
-    if not begun:
-        return ()
-    left = CompiledPlan(patched(state.plan.plan, operations), "").listeners
-    return tuple(
-        msg("{id} checks the outcome already: its agent must stay in the plan", id=one)
-        for one in begun
-        if one not in left
-    )
-
-
-def frozen(state: PlanState) -> frozenset[str]:
-    """The listeners that have fired, and neither failed nor wait for their trigger anew: no patch
-    changes what they did."""
-    return frozenset(one for one, step in state.steps.items() if _is_past(step))
-
-
-def _is_past(step: StepState) -> bool:
-    return step.firing > 0 and not step.forgotten and step.status not in _MAY_CHANGE
 
 
 def _question(builder: Builder, case: CaseState, proposal: Proposal) -> QuestionOpened:
@@ -313,7 +255,7 @@ def _context(case: CaseState, proposal: Proposal) -> dict[str, Json]:
 def propose_patch(builder: Builder, command: c.ProposePatch) -> None:
     """A person's patch takes the place of what was proposed for the same listener."""
     proposal = command.proposal
-    if (stale := why_stale(builder, proposal)) is not None:
+    if (stale := why_stale(builder.state, proposal.patch)) is not None:
         raise NotAllowed(stale)
     close(builder, (command.listener_id,), msg("{by} proposed another repair", by=command.by))
     step = builder.state.steps.get(command.listener_id)
@@ -332,7 +274,7 @@ def review(builder: Builder, command: c.ReviewProposal) -> None:
     case = builder.state.repair.cases.get(command.case_id)
     if case is None or case.status is not CaseStatus.PROPOSED or case.proposal is None:
         return
-    stale = why_stale(builder, case.proposal)
+    stale = why_stale(builder.state, case.proposal.patch)
     if stale is None and dict(case.proposal.verdict.versions) != dict(command.versions):
         stale = msg("a tool that it names has changed")
     if stale is None:

@@ -9,7 +9,9 @@ agent `hr` where that takes part. They run like every other listener.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.errors import NotFound
 from holdfast.forms.lost_results import lost_result_form
@@ -172,18 +174,81 @@ def _literal_lookup(node: ast.AST) -> tuple[ast.Name | None, str | None]:
             return None, None
 
 
-class CompiledPlan:
-    """`holds` says that other branches stop while a person is asked, here or in a child run."""
+Watching: TypeAlias = Mapping[TaskStatus, Mapping[str, Sequence[CompiledListener]]]
 
-    def __init__(self, plan: Plan, digest: str) -> None:
+_task_id: Final = attrgetter("task_id")
+
+
+class Tables(NamedTuple):
+    """What a plan's listeners are looked up in. `own` are those that are not in the author's file;
+    `watching` has by a status, and by the task that gets it, the listeners that this may fire."""
+
+    own: Mapping[str, CompiledListener]
+    listeners: Mapping[str, CompiledListener]
+    by_trigger: Mapping[str, Sequence[CompiledListener]]
+    watching: Watching
+
+
+def tables_of(plan: Plan) -> Tables:
+    own = own_listeners(plan)
+    listeners = {**{one.listener_id: CompiledListener(one) for one in plan.listeners}, **own}
+    by_trigger: dict[str, list[CompiledListener]] = {}
+    for one in plan.listeners:
+        for task_id in one.trigger_task_id:
+            by_trigger.setdefault(task_id, []).append(listeners[one.listener_id])
+    watching: dict[TaskStatus, dict[str, Sequence[CompiledListener]]]
+    watching = {status: {} for status in TaskStatus}
+    for task_id, triggered in by_trigger.items():
+        watch(watching, task_id, triggered)
+    return Tables(own, listeners, by_trigger, watching)
+
+
+def watch(
+    watching: Mapping[TaskStatus, dict[str, Sequence[CompiledListener]]],
+    task_id: str,
+    triggered: Iterable[CompiledListener],
+) -> None:
+    """Have a task watched by the listeners that it triggers."""
+    found: dict[TaskStatus, list[CompiledListener]] = {}
+    for one in triggered:
+        for status in TaskStatus if one.wanted is None else (one.wanted,):
+            found.setdefault(status, []).append(one)
+    for status, ones in found.items():
+        watching[status][task_id] = ones
+
+
+def own_listeners(plan: Plan) -> dict[str, CompiledListener]:
+    """Those that ask for the inputs, and look at the outcome."""
+    own: dict[str, CompiledListener] = {}
+    if plan.inputs.fields:
+        own[INPUTS] = CompiledListener(_inputs_listener(plan))
+    for number, check in enumerate(plan.verify, 1):
+        one = _check_listener(f"{VERIFY}{number}", check)
+        own[one.listener_id] = CompiledListener(one, check)
+    for agent_id in agents_of(plan):
+        one = _agent_check(f"{VERIFY}{agent_id}", agent_id, plan)
+        own[one.listener_id] = CompiledListener(one)
+    return own
+
+
+def agents_of(plan: Plan) -> tuple[str, ...]:
+    """The agents that take part, each of which looks at the outcome in the end."""
+    actions = (one.action for one in plan.listeners)
+    ids = (one.agent_id for one in actions if isinstance(one, AgentAction))
+    return tuple(dict.fromkeys(ids))
+
+
+class CompiledPlan:
+    """`holds` says that other branches stop while a person is asked, here or in a child run.
+    `tables` are those of the plan, where they are known already."""
+
+    def __init__(self, plan: Plan, digest: str, tables: Tables | None = None) -> None:
         self.plan = plan
         self.digest = digest
         self.main = plan.main_task_id
         self.holds = plan.while_paused is WhilePaused.HOLD
-        self.task_ids = frozenset(task.task_id for task in plan.tasks)
-        self.listeners = self._compiled()
-        self.watching = self._watching()
-        """By a status, and by the task that gets it, the listeners that this may fire."""
+        self.task_ids = frozenset(map(_task_id, plan.tasks))
+        self.own, self.listeners, self.by_trigger, self.watching = tables or tables_of(plan)
 
     def __eq__(self, other: object) -> bool:
         """A plan's digest is its name."""
@@ -192,45 +257,9 @@ class CompiledPlan:
     def __hash__(self) -> int:
         return hash(self.digest)
 
-    def _compiled(self) -> Mapping[str, CompiledListener]:
-        compiled = {one.listener_id: CompiledListener(one) for one in self.plan.listeners}
-        if self.plan.inputs.fields:
-            compiled[INPUTS] = CompiledListener(self._inputs_listener())
-        for number, check in enumerate(self.plan.verify, 1):
-            one = _check_listener(f"{VERIFY}{number}", check)
-            compiled[one.listener_id] = CompiledListener(one, check)
-        for agent_id in self.agent_ids:
-            one = _agent_check(f"{VERIFY}{agent_id}", agent_id, self.plan)
-            compiled[one.listener_id] = CompiledListener(one)
-        return compiled
-
-    @lazy
-    def agent_ids(self) -> tuple[str, ...]:
-        """The agents that take part, each of which looks at the outcome in the end."""
-        actions = (one.action for one in self.plan.listeners)
-        ids = (one.agent_id for one in actions if isinstance(one, AgentAction))
-        return tuple(dict.fromkeys(ids))
-
-    @lazy
-    def by_trigger(self) -> Mapping[str, tuple[CompiledListener, ...]]:
-        found: dict[str, list[CompiledListener]] = {}
-        for one in self.plan.listeners:
-            for task_id in one.trigger_task_id:
-                found.setdefault(task_id, []).append(self.listeners[one.listener_id])
-        return {task_id: tuple(listeners) for task_id, listeners in found.items()}
-
-    def _watching(self) -> Mapping[TaskStatus, Mapping[str, Sequence[CompiledListener]]]:
-        found: dict[TaskStatus, dict[str, list[CompiledListener]]] = {one: {} for one in TaskStatus}
-        for task_id, triggered in self.by_trigger.items():
-            for one in triggered:
-                for status in TaskStatus if one.wanted is None else (one.wanted,):
-                    found[status].setdefault(task_id, []).append(one)
-        return found
-
     @lazy
     def verify_ids(self) -> tuple[str, ...]:
-        numbers = range(1, len(self.plan.verify) + 1)
-        return tuple(f"{VERIFY}{one}" for one in (*numbers, *self.agent_ids))
+        return tuple(one for one in self.own if one.startswith(VERIFY))
 
     def prepare(self) -> None:
         """Parse everything now, so that no run has to wait for it."""
@@ -249,15 +278,16 @@ class CompiledPlan:
                 )
             ) from None
 
-    def _inputs_listener(self) -> Listener:
-        main = self.plan.main_task_id
-        return Listener(
-            listener_id=INPUTS,
-            trigger_task_id=(main,),
-            trigger_condition=TaskStatus.NOT_STARTED.value,
-            action=HumanAction(form=self.plan.inputs),
-            success_output=Output(main, TaskStatus.RUNNING),
-        )
+
+def _inputs_listener(plan: Plan) -> Listener:
+    main = plan.main_task_id
+    return Listener(
+        listener_id=INPUTS,
+        trigger_task_id=(main,),
+        trigger_condition=TaskStatus.NOT_STARTED.value,
+        action=HumanAction(form=plan.inputs),
+        success_output=Output(main, TaskStatus.RUNNING),
+    )
 
 
 def _check_listener(listener_id: str, check: Check) -> Listener:

@@ -9,7 +9,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from immutables import Map
@@ -50,8 +50,8 @@ def run_forked(state: PlanState, event: e.RunForked, at: float) -> None:
     for who, how in fork.wanting.items():
         wants(state, who, how)
     done = sum(one.status is TaskStatus.DONE for one in fork.tasks)
-    tasks = Map({one.task_id: _task(one, at) for one in fork.tasks})
     passed = Map({one.listener_id: _passed(one) for one in fork.steps if one.status is not _READY})
+    tasks = _tasks(fork.tasks, at)
     changed(state, tasks=tasks, done_tasks=done, steps=passed, forked=_forked(fork))
     for step in fork.steps:
         if step.status is _READY:
@@ -64,8 +64,12 @@ def _forked(fork: Fork) -> Forked:
     return Forked(fork.origin, fork.seq, keys, fork.secrets)
 
 
-def _task(task: ForkedTask, at: float) -> TaskState:
-    return TaskState(task.status, task.context, List([(task.status, FORKED, at)]))
+def _tasks(tasks: Iterable[ForkedTask], at: float) -> Map[str, TaskState]:
+    """Those of one status have come to it alike."""
+    moves = {status: List([(status, FORKED, at)]) for status in TaskStatus}
+    return Map(
+        {one.task_id: TaskState(one.status, one.context, moves[one.status]) for one in tasks}
+    )
 
 
 def _passed(step: ForkedStep) -> StepState:

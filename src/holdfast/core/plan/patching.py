@@ -8,15 +8,22 @@ condition holds already would never see its trigger move, so the patch fires it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from holdfast.core.interactions.answers import Answered
 from holdfast.core.plan import cases
 from holdfast.core.plan.builder import Builder
-from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.compiled import CompiledListener
+from holdfast.core.plan.fitting import why_stale
 from holdfast.core.plan.planner import failed_tasks, holding, resume, while_retrying
 from holdfast.core.plan.state import PlanState
-from holdfast.core.repair.operations import added, operations_from_json, patched, retriggered
+from holdfast.core.repair.operations import (
+    Operation,
+    added,
+    operations_from_json,
+    patched,
+    retriggered,
+)
 from holdfast.core.repair.state import CaseState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed, NotPermitted
@@ -45,7 +52,7 @@ def answered(builder: Builder, answer: Answered) -> None:
 
 
 def _refuse_stale(builder: Builder, proposal: Proposal, answer: Answered) -> None:
-    stale = cases.why_stale(builder, proposal)
+    stale = why_stale(builder.state, proposal.patch)
     versions = answer.versions
     if stale is None and versions is not None and dict(versions) != dict(proposal.verdict.versions):
         stale = msg("a tool that the repair names has changed since it was proposed")
@@ -57,16 +64,16 @@ def _refuse_stale(builder: Builder, proposal: Proposal, answer: Answered) -> Non
 
 def apply(builder: Builder, case: CaseState, proposal: Proposal, by: str) -> None:
     """The run has the patched plan from here on, and goes on where it was in error."""
+    stuck = not builder.state.failed
     _patch(builder, case.case_id, proposal, by)
     cases.close(builder, None, msg("the plan has changed"))
     if builder.state.status is PlanInstanceStatus.ERROR:
-        resume(builder, c.Resume(by))
+        resume(builder, c.Resume(by), stuck=stuck)
 
 
 def _patch(builder: Builder, case_id: str, proposal: Proposal, by: str) -> None:
     patch, verdict = proposal.patch, proposal.verdict
     state, operations = builder.state, operations_from_json(patch.operations)
-    plan = CompiledPlan(patched(state.plan.plan, operations), verdict.digest)
     steps, again = state.steps, sorted(retriggered(operations))
     waiting = [one for one in again if one in steps and steps[one].status in _WAITS_FOR_ADVICE]
     builder.emit(
@@ -76,7 +83,7 @@ def _patch(builder: Builder, case_id: str, proposal: Proposal, by: str) -> None:
             base=patch.base,
             digest=verdict.digest,
             operations=patch.operations,
-            fired=_fired(state, plan, added(operations)),
+            fired=_fired(state, operations),
             forgotten=tuple(waiting),
             consent=verdict.consent,
             by=by,
@@ -85,8 +92,14 @@ def _patch(builder: Builder, case_id: str, proposal: Proposal, by: str) -> None:
     )
 
 
-def _fired(state: PlanState, plan: CompiledPlan, new: Collection[str]) -> tuple[str, ...]:
-    return tuple(holding(state, [plan.listeners[one] for one in new]))
+def _fired(state: PlanState, operations: Sequence[Operation]) -> tuple[str, ...]:
+    """The new listeners whose conditions hold already."""
+    new = added(operations)
+    if not new:
+        return ()
+    plan = patched(state.plan.plan, operations)
+    found = {one.listener_id: one for one in plan.listeners if one.listener_id in new}
+    return tuple(holding(state, [CompiledListener(found[one]) for one in new]))
 
 
 def _moves(builder: Builder, waiting: Collection[str]) -> tuple[Move, ...]:

@@ -238,13 +238,14 @@ def _count(value: Json) -> int:
     return value if isinstance(value, int) else 0
 
 
-def resume(builder: Builder, command: Resume) -> None:
+def resume(builder: Builder, command: Resume, *, stuck: bool | None = None) -> None:
     """Only what failed runs again, and what waits for its next try need not wait any more;
-    Done tasks and history stay."""
+    Done tasks and history stay. Where nothing has failed, and the run is `stuck` for that, what
+    holds by now fires."""
     state = builder.state
     children = tuple(one for one in state.failed if _child_waits(builder, one))
     refired = [one for one in state.failed if one not in children]
-    if not state.failed:
+    if stuck or (stuck is None and not state.failed):
         refired = holding(state, map(builder.listener, _unfired(builder)))
     moves = [
         Move(task, TaskStatus.NOT_STARTED, "resume_retry_listener")
@@ -256,9 +257,9 @@ def resume(builder: Builder, command: Resume) -> None:
     anew = tuple(one for one in refired if one in state.failed and refused(builder.step(one)))
     moves.append(resuming_move(builder))
     builder.emit(RunResumed(command.by, tuple(refired), children, tuple(moves), anew))
-    for listener_id, step in sorted(builder.state.steps.items()):
-        if step.status is StepStatus.BACKOFF:
-            builder.emit(StepWoken(listener_id, step.firing))
+    steps = builder.state.steps.items()
+    for listener_id, step in sorted(one for one in steps if one[1].status is StepStatus.BACKOFF):
+        builder.emit(StepWoken(listener_id, step.firing))
 
 
 def go_on(builder: Builder) -> None:

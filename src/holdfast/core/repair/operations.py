@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
+from operator import attrgetter
+from typing import Final, assert_never
 
 from holdfast.core.repair.reading import operations_from_json as operations_from_json
 from holdfast.core.repair.reading import read_operations as read_operations
@@ -37,6 +38,7 @@ from holdfast.core.repair.records import Operation as Operation
 from holdfast.core.repair.records import added as added
 from holdfast.core.repair.records import retriggered as retriggered
 from holdfast.core.repair.records import touched as touched
+from holdfast.errors import FormProblem
 from holdfast.forms.problems import Problems
 from holdfast.i18n.message import msg
 from holdfast.language.spelling import nearest
@@ -54,39 +56,57 @@ from holdfast.model.plan import (
 )
 from holdfast.model.values import JsonObject
 
+_task_id: Final = attrgetter("task_id")
+_listener_id: Final = attrgetter("listener_id")
+
 
 def patched(plan: Plan, operations: Sequence[Operation]) -> Plan:
     """The plan that they make, one after the other, or PatchRejected with every obstacle."""
-    patching, problems = _Patching(plan), Problems(path=("operations",))
-    for index, operation in enumerate(operations):
-        patching.carry_out(operation, problems.at(index))
+    patching, problems = _carried_out(plan, dict(enumerate(operations)))
     refuse(problems)
     return patching.made()
 
 
+def obstacles(plan: Plan, operations: Mapping[int, Operation]) -> tuple[FormProblem, ...]:
+    """What keeps them from being carried out; they go by their places in the patch, as does the
+    second part of an obstacle's path."""
+    _, problems = _carried_out(plan, operations)
+    return tuple(problems.found)
+
+
+def _carried_out(plan: Plan, operations: Mapping[int, Operation]) -> tuple[_Patching, Problems]:
+    patching, problems = _Patching(plan), Problems(path=("operations",))
+    for place, operation in operations.items():
+        patching.carry_out(operation, problems.at(place))
+    return patching, problems
+
+
 def frozen_problems(
-    operations: Sequence[Operation], untouchable: Container[str]
+    operations: Mapping[int, Operation], untouchable: Container[str]
 ) -> tuple[str, ...]:
-    """The operations that would change a listener which has run already."""
+    """The operations that would change a listener which has run already; they go by their places
+    in the patch."""
     problems = Problems(path=("operations",))
-    for index, one in enumerate(operations):
+    for place, one in operations.items():
         if not isinstance(one, Add) and one.listener_id in untouchable:
             ran = msg("{id} has run, and the past of a run stays as it is", id=one.listener_id)
-            problems.at(index, "listener_id").add(ran)
+            problems.at(place, "listener_id").add(ran)
     return tuple(map(str, problems.found))
 
 
 class _Patching:
-    """A plan in the making."""
+    """A plan in the making. It may be large, and be patched while other runs wait: whatever is done
+    for each of its listeners is done by the interpreter's own loops."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.tasks = {one.task_id: one for one in plan.tasks}
-        self.listeners = {one.listener_id: one for one in plan.listeners}
+        self.tasks = dict(zip(map(_task_id, plan.tasks), plan.tasks, strict=True))
+        of = map(_listener_id, plan.listeners)
+        self.listeners = dict(zip(of, plan.listeners, strict=True))
         self.order = list(self.listeners)
 
     def made(self) -> Plan:
-        listeners = tuple(self.listeners[one] for one in self.order)
+        listeners = tuple(map(self.listeners.__getitem__, self.order))
         return replace(self.plan, tasks=tuple(self.tasks.values()), listeners=listeners)
 
     def carry_out(self, operation: Operation, problems: Problems) -> None:

@@ -61,16 +61,26 @@ _TRIGGER: Final = ("trigger_task_id", "trigger_condition")
 
 def read_operations(raw: Sequence[JsonObject]) -> tuple[Operation, ...]:
     """The operations, or PatchRejected with everything that is wrong with them."""
+    operations, problems = readable(raw)
+    if problems:
+        raise PatchRejected(problems)
+    return tuple(operations.values())
+
+
+def readable(raw: Sequence[JsonObject]) -> tuple[Mapping[int, Operation], tuple[str, ...]]:
+    """By their places the operations that can be read, and everything that is wrong with others."""
     problems = Problems(path=("operations",))
     try:
         plain = strict_json(raw)
     except InvalidValue as error:
         place = f"operations{error.path.removeprefix('$')}"
-        told = msg("{place}: {problem}", place=place, problem=error.reason)
-        raise PatchRejected((told,)) from None
+        return {}, (msg("{place}: {problem}", place=place, problem=error.reason),)
     _check_all(plain, problems)
-    refuse(problems)
-    return operations_from_json(plain)
+    wrong = {one.path[1] for one in problems.found if len(one.path) > 1}
+    looked_at = isinstance(plain, list) and len(plain) <= MOST_OPERATIONS
+    sound = [place for place in range(len(plain)) if place not in wrong] if looked_at else []
+    operations = operations_from_json([plain[place] for place in sound])
+    return dict(zip(sound, operations, strict=True)), reports(problems)
 
 
 def operations_from_json(raw: Sequence[JsonObject]) -> tuple[Operation, ...]:
@@ -79,14 +89,19 @@ def operations_from_json(raw: Sequence[JsonObject]) -> tuple[Operation, ...]:
 
 
 def refuse(problems: Problems) -> None:
-    """PatchRejected with what was found, if anything was: as much of it as a reader can use."""
+    """PatchRejected with what was found, if anything was."""
+    if told := reports(problems):
+        raise PatchRejected(told)
+
+
+def reports(problems: Problems) -> tuple[str, ...]:
+    """What was found, as much of it as a reader can use."""
     found = problems.found
     shown = found if len(found) <= MOST_REPORTED else found[: MOST_REPORTED - 1]
     told = [_shortened(one) for one in shown]
     if more := len(found) - len(shown):
         told.append(msg("{n:,} more mistakes from here on; mend those above first", n=more))
-    if told:
-        raise PatchRejected(told)
+    return tuple(told)
 
 
 def _shortened(problem: FormProblem) -> str:

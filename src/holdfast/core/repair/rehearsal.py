@@ -53,7 +53,7 @@ from holdfast.model.repair import Rehearsal, RehearsedCall
 from holdfast.model.retry import GiveUp
 from holdfast.model.values import Json
 
-MOST_STARTS: Final = 500
+MOST_STARTS: Final = 2_000
 
 _LISTED_CONDITIONS: Final = 8
 _RUN_ID: Final = "rehearsal"

@@ -24,7 +24,8 @@ class CaseState:
     """One failure, until it is mended or a person has dealt with it.
 
     `looked`: rules and lessons have said what they know. `number` counts the requests to a model,
-    `complaint` is what was wrong with the last reply. `proposal` is what a person is asked about,
+    `asked_at` is when the first about this failure was made, `complaint` is what was wrong with the
+    last reply. `proposal` is what a person is asked about,
     `kept` what rules and lessons had to offer when a model was asked. `covers` are the listeners
     whose failure disproves the patch that was applied; `refused` are digests of operations that
     were refused or did not help.
@@ -39,6 +40,7 @@ class CaseState:
     status: CaseStatus = CaseStatus.OPEN
     looked: bool = False
     number: int = 0
+    asked_at: float | None = None
     complaint: str = ""
     diagnosis: Diagnosis | None = None
     proposal: Proposal | None = None
@@ -62,12 +64,14 @@ class CaseState:
 
 @record
 class Repairs:
-    """`requests` and `tokens` are what models were asked and used in this run."""
+    """`requests` and `tokens` are what models were asked and used in this run; `applied` has the
+    number and the moment of the event that each of the patches is."""
 
     cases: Map[str, CaseState] = Map()
     patches: tuple[PlanPatched, ...] = ()
     requests: int = 0
     tokens: int = 0
+    applied: tuple[tuple[int, float], ...] = ()
 
     def in_order(self) -> list[CaseState]:
         """The oldest first."""
