@@ -372,6 +372,20 @@ async def test_a_plan_that_the_model_chooses_is_started_as_ever(opened: Opened) 
     assert started.usage.input_tokens > 0
 
 
+async def test_what_was_asked_in_vain_is_in_the_journal_as_well(opened: Opened) -> None:
+    """No plan could be chosen, one is drawn up at the second request: all of it is told."""
+    app = await opened(scripted(fail(503), USELESS, SOUND), LEAVE, SICK)
+    instance = await app.plans.start_plan_by_prompt(BADGE.text)
+    await question_of(app, instance)
+    events = await history(app, instance.id)
+    assert isinstance(events[0], e.RunStarted)
+    assert events[0].usage is not None, "a model was asked which plan is meant"
+    assert events[0].usage.input_tokens == 0
+    told = [one["usage"]["input_tokens"] for one in thoughts(events)]
+    assert isinstance(app.models, Metered)
+    assert (len(told), sum(told)) == (2, app.models.spent.input_tokens)
+
+
 async def test_without_a_model_it_is_as_before(opened: Opened) -> None:
     app = await opened(None)
     with pytest.raises(NotFound, match="no plan is loaded"):

@@ -8,11 +8,13 @@ so. The other finds, once a person has approved, which plan that person was show
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal, cast, get_args
 
 from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.storing import record_to_json
 from holdfast.errors import (
     InvalidValue,
     NotAllowed,
@@ -23,13 +25,14 @@ from holdfast.errors import (
 )
 from holdfast.i18n.message import msg
 from holdfast.journal.codec import decode
-from holdfast.language.strict import strict_json, strict_text
+from holdfast.language.strict import canonical_json, strict_json, strict_text
 from holdfast.model import events as e
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.message import ToolOffer, Usage
 from holdfast.model.plan import Plan
 from holdfast.model.record import record
 from holdfast.model.recorded import Event
+from holdfast.model.rows import Attached, AuditRecord
 from holdfast.model.values import Json, JsonObject
 from holdfast.plans.draft_plan import (
     AGAIN,
@@ -43,14 +46,18 @@ from holdfast.plans.draft_plan import (
     THINKING,
     values_of,
 )
+from holdfast.plans.registering import KIND, kept_plan, new_mark
 from holdfast.plans.selection import CHOOSER
 from holdfast.repair.drafting import Draft, draft_to_json, findings
 from holdfast.repair.surroundings import Surroundings
+from holdfast.runtime.audit import attach_claimed
 from holdfast.runtime.engine import Engine
-from holdfast.runtime.identity import LOCAL
+from holdfast.runtime.identity import LOCAL, Identity, current
 from holdfast.runtime.machines import as_plan, definition_of
 from holdfast.runtime.registry import compiled
 from holdfast.source.check import Catalog
+from holdfast.source.plan_text import plan_text
+from holdfast.source.planfile import load_plan
 from holdfast.work.drafting import MOST_REQUESTS, Drafting, draft
 from holdfast.work.thinker import Thinker
 from holdfast.work.tools import CallInfo, ToolRegistry, ToolSpec
@@ -59,6 +66,7 @@ Approvals = Literal["keep", "drop"]
 
 RESERVED: Final = (DRAFT_PLAN, DRAFTED, CHOOSER)
 LONGEST_PROMPT: Final = 100_000
+ADOPTED: Final = "<adopted>"
 
 _ASKED: Final = {name: {"type": "string"} for name in ("number", "request", "complaint")}
 _SPENT: Final = msg("the model was asked {n} times, and may be asked no more", n=MOST_REQUESTS)
@@ -133,7 +141,8 @@ class Drafts:
         """The plan that was drawn up in a run, as a plan of the catalogue.
 
         Its steps go on asking for approval unless the author drops that; what a tool asks for by
-        its own rule stays. PlanRejected with all that is wrong with it here and now.
+        its own rule stays. It is kept as plans are that are registered over HTTP, and the audit
+        has who did so. PlanRejected with all that is wrong with it here and now.
         """
         by = strict_text(by, "by")
         if approvals not in get_args(Approvals):
@@ -149,10 +158,33 @@ class Drafts:
         problems = tuple(findings(plan, self._catalog()))
         if problems:
             raise PlanRejected(tuple(map(Problem, problems)))
-        made = compiled(plan)
-        await self._engine.definitions.keep(made, self._engine.clock.now())
-        self._engine.definitions.credit(made.digest, [by])
+        source = plan_text(record_to_json(plan))
+        made = compiled(load_plan(source, ADOPTED, self._catalog()))
+        if await self._is_kept_otherwise(made):
+            raise NotAllowed(msg("the plan id {id} is taken: choose another", id=plan_id))
+        await self._register(made, source, by, run_id, approvals)
         return self._engine.definitions.adopt(made).plan
+
+    async def _is_kept_otherwise(self, made: CompiledPlan) -> bool:
+        """Whether another plan is registered under its id, though it is not loaded here."""
+        now = self._engine.clock.now()
+        kept = await self._engine.store.kept(KIND, made.plan.plan_id, now)
+        return kept is not None and json.loads(kept.body)["digest"] != made.digest
+
+    async def _register(
+        self, made: CompiledPlan, source: str, by: str, run_id: str, approvals: str
+    ) -> None:
+        library, store, now = self._engine.definitions, self._engine.store, self._engine.clock.now()
+        await library.keep(made, now)
+        plan_id, authors = made.plan.plan_id, library.credit(made.digest, [by])
+        of = (plan_id, made.digest, source)
+        kept = [kept_plan(*of, by=by, authors=authors, at=now, instead_of=None)]
+        if store.shared:
+            kept.append(new_mark())
+        audit = (adoption(plan_id, made.digest, by, run_id, approvals, now),)
+        await attach_claimed(store, Attached(audit, kept), now)
+        if self._engine.outbox is not None:
+            self._engine.outbox.plans_changed()
 
     async def _drawn_up_in(self, run_id: str) -> Plan:
         """By what is in the run's journal."""
@@ -237,6 +269,21 @@ class OwnTool:
 
     async def call(self, args: JsonObject, call: CallInfo) -> JsonObject:
         return await self._call(args, call)
+
+
+def adoption(
+    plan_id: str, digest: str, by: str, run_id: str, approvals: str, now: float
+) -> AuditRecord:
+    """That a person made a drawn up plan one of the catalogue. Also where nobody is signed in: what
+    new runs do from now on is theirs to answer for."""
+    acting = current()
+    detail = {"digest": digest, "approvals": approvals}
+    if acting is None:
+        acting = Identity(by)
+    elif acting.via:
+        detail["via"] = acting.via
+    told = {"origin": acting.origin, "detail": canonical_json(detail)}
+    return AuditRecord(now, acting.who, "adopted", plan_id, run_id, **told)
 
 
 def _drawn_up(events: Iterable[Event], outline: str | None = None) -> str | None:

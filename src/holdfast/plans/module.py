@@ -40,12 +40,21 @@ from holdfast.model.effects import ConsultPlanner, Diagnose
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.message import Usage
 from holdfast.model.plan import Listener, Plan, PlanInstanceStatus
-from holdfast.model.repair import Diagnosis, Look, Mend, RepairMode, Thought
+from holdfast.model.repair import (
+    LONGEST_REQUEST,
+    Diagnosis,
+    Look,
+    Mend,
+    Proposal,
+    RepairMode,
+    Thought,
+)
 from holdfast.model.retry import Advice, Cause, FailureKind, GiveUp, Retry
 from holdfast.model.values import Json
 from holdfast.plans import forks
 from holdfast.plans.draft_plan import draft_plan, values_of
 from holdfast.plans.drafts import LONGEST_PROMPT, Approvals, Drafts, Drawn
+from holdfast.plans.hooks import HOOK, Case, CaseHooks, Operations
 from holdfast.plans.repairs import Repairer
 from holdfast.plans.results import Taken, result_of_answer
 from holdfast.plans.routing import Routed, route
@@ -107,7 +116,8 @@ class RetrySituation:
 class PlannerAgent:
     """Decides on failures; continues what is paused and resumes what has failed.
 
-    `decision_timeout` is how many seconds `decide_retry_strategy` may take.
+    `decision_timeout` is how many seconds `decide_retry_strategy` may take, and `diagnose` and
+    `propose` together, which may take a minute at most.
     """
 
     hears_of_tasks = False
@@ -146,6 +156,21 @@ class PlannerAgent:
         """
         hopeless = (FailureKind.PERMANENT, FailureKind.FORBIDDEN, FailureKind.MISSING)
         return 0 if situation.kind in hopeless else self.max_retry_count
+
+    async def diagnose(self, case: Case) -> Diagnosis | None:
+        """What is wrong; override where your own code knows better than rules and models.
+
+        An override, async or not, returns a `Diagnosis` that cites evidence of the case, or None.
+        """
+        return None
+
+    async def propose(self, case: Case, diagnosis: Diagnosis) -> Proposal | Operations | None:
+        """What may help; override where your own code knows better than rules and models.
+
+        An override, async or not, returns one of `case.candidates`, operations of its own, or
+        None. It is judged, and a person decides. `diagnosis` is what `diagnose` said, if anything.
+        """
+        return None
 
     async def choose_plan(self, prompt: str, plans: Sequence[Plan]) -> str | None:
         """The plan that a prompt is for; None where it is not known, so that one is drawn up or a
@@ -235,7 +260,7 @@ class PlannerAgent:
         policy, found = state.plan.plan.repair, look is not None and look.proposal
         if look is not None and found and not look.thinks and auto_covers(policy, found):
             return Mend(look.diagnosis, found, advice.why), None
-        return advice, look
+        return advice, None if look is None else self._heard_first(look)
 
     async def _look(self, effect: ConsultPlanner, state: PlanState) -> Look | None:
         if self.repairer is None or state.plan.plan.repair.mode is RepairMode.OFF:
@@ -248,18 +273,32 @@ class PlannerAgent:
             log.exception("no diagnosis of %s in %s", effect.listener_id, state.run_id)
             return None
 
-    async def diagnose(self, effect: Diagnose, state: PlanState) -> Look | Thought:
+    async def examine(self, effect: Diagnose, state: PlanState) -> Look | Thought:
         """The engine's question about a case."""
         unknown = Diagnosis(Cause.UNKNOWN, msg("it could not be looked at"), source="rule:none")
         try:
             if self.repairer is not None:
-                models = self.llm_client if self._thinks() else None
-                return await self.repairer.diagnose(models, effect, state)
+                of = (self.thinker(), effect, state, self._hooks())
+                found = await self.repairer.diagnose(*of)
+                return self._heard_first(found) if isinstance(found, Look) else found
         except JournalUnavailable:
             raise
         except Exception:
             log.exception("no diagnosis of %s in %s", effect.case_id, state.run_id)
         return Thought(reason=unknown.summary) if effect.number else Look(unknown)
+
+    def _hooks(self) -> CaseHooks | None:
+        """Where an application has any of its own."""
+        named = type(self).__name__
+        limit = min(self.decision_timeout, LONGEST_REQUEST)
+        own = CaseHooks(self.diagnose, self.propose, f"{HOOK}{named}", limit)
+        usual = PlannerAgent.diagnose, PlannerAgent.propose
+        theirs = (getattr(one, "__func__", None) for one in (own.diagnose, own.propose))
+        return None if tuple(theirs) == usual else own
+
+    def _heard_first(self, look: Look) -> Look:
+        """Nothing is proposed before hooks of the application's own were asked."""
+        return look if self._hooks() is None else Look(look.diagnosis, look.proposal, thinks=True)
 
     async def _retry_advice(self, effect: ConsultPlanner, state: PlanState) -> Advice:
         situation = RetrySituation(

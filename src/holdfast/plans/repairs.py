@@ -11,9 +11,10 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
-from holdfast.core.plan.cases import frozen
+from holdfast.core.plan.fitting import frozen
 from holdfast.core.plan.state import PlanState
 from holdfast.core.repair.difference import difference
 from holdfast.core.repair.operations import read_operations
@@ -29,6 +30,16 @@ from holdfast.model.repair import Diagnosis, Lesson, Look, PlanPatch, Proposal, 
 from holdfast.model.retry import Cause, Failure, FailureKind, GiveUp, Retry
 from holdfast.model.values import Json, JsonObject
 from holdfast.plans.case_facts import CaseFacts, gathered
+from holdfast.plans.hooks import (
+    HOOK,
+    Case,
+    CaseHooks,
+    Heard,
+    after_hooks,
+    concluded,
+    heard,
+    of_model,
+)
 from holdfast.repair.budgets import Call
 from holdfast.repair.checks import judge
 from holdfast.repair.contract import Asked
@@ -38,6 +49,7 @@ from holdfast.repair.looking import look, sound_candidates
 from holdfast.repair.surroundings import Surroundings
 from holdfast.repair.waits import failing_of, held, weighed
 from holdfast.repair.words import described
+from holdfast.runs.handles import instance_context
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.experience import ExperienceKeeper
 from holdfast.runtime.identity import LOCAL
@@ -57,6 +69,9 @@ LONGEST_SUMMARY: Final = 60
 
 _NOTHING_SAID: Final = Failure(FailureKind.PERMANENT, "")
 
+Judged: TypeAlias = Proposal | tuple[str, ...]
+Judging: TypeAlias = Callable[[tuple[JsonObject, ...], str], Judged]
+
 
 class Repairer:
     def __init__(self, engine: Engine, tools: ToolRegistry, catalog: Callable[[], Catalog]) -> None:
@@ -70,9 +85,14 @@ class Repairer:
         return Surroundings(self._catalog(), known)
 
     async def diagnose(
-        self, models: Thinker | None, effect: Diagnose, state: PlanState
+        self,
+        models: Thinker | None,
+        effect: Diagnose,
+        state: PlanState,
+        hooks: CaseHooks | None = None,
     ) -> Look | Thought:
-        """What is made of a case: by rules and lessons, or by a model at its request."""
+        """What is made of a case: by rules and lessons, or at its request by the application's own
+        hooks and a model."""
         case = state.repair.cases.get(effect.case_id)
         if case is None:
             raise NotFound(msg("{id} has no case {case}", id=state.run_id, case=effect.case_id))
@@ -80,11 +100,43 @@ class Repairer:
             failure, has_model = case.failure or _NOTHING_SAID, models is not None
             of = (state, case.listener_id, failure, case.case_id)
             return await self.look(*of, has_model=has_model)
-        if models is None:
-            return Thought(reason=msg("there is no model to ask"))
         facts = await self._facts(state)
         asked = await asyncio.to_thread(self._asked, state, case, facts)
-        return await think(models, asked, case.complaint)
+        if hooks is None or case.complaint:
+            return await _thought(models, asked, case)
+        told = await self._heard(hooks, state, case, asked, facts)
+        goes_on = told.proposal is None and await self._worth_asking(models, state, case)
+        return concluded(told, asked.diagnosis, goes_on=goes_on)
+
+    async def _heard(
+        self, hooks: CaseHooks, state: PlanState, case: CaseState, asked: Asked, facts: CaseFacts
+    ) -> Heard:
+        given = Case(
+            plan_instance_id=state.run_id,
+            case_id=case.case_id,
+            listener_id=case.listener_id,
+            failure=case.failure or _NOTHING_SAID,
+            diagnosis=asked.diagnosis,
+            evidence=asked.evidence,
+            candidates=asked.candidates,
+            plan=state.plan.plan,
+            context=instance_context(state),
+        )
+        judged = _judge(state, case, facts, hooks.source)
+
+        async def judging(operations: tuple[JsonObject, ...], why: str) -> Judged:
+            return await asyncio.to_thread(judged, operations, why)
+
+        return await heard(hooks, given, judging)
+
+    async def _worth_asking(
+        self, models: Thinker | None, state: PlanState, case: CaseState
+    ) -> bool:
+        """Whether a model could add something, as a look says where there are no hooks."""
+        if models is None:
+            return False
+        of = (state, case.listener_id, case.failure or _NOTHING_SAID, case.case_id)
+        return (await self.look(*of, has_model=True)).thinks
 
     async def look(
         self, state: PlanState, listener_id: str, failure: Failure, case_id: str, *, has_model: bool
@@ -140,21 +192,13 @@ class Repairer:
         found = evidence_of(facts.events, case.listener_id)
         failure = case.failure or _NOTHING_SAID
         of = (state, case.listener_id, failure, found, facts.surroundings)
-
-        def judged(operations: tuple[JsonObject, ...], why: str) -> Proposal | tuple[str, ...]:
-            patch_id = f"{case.case_id}_{case.number}"
-            base = state.plan.digest
-            patch = PlanPatch(patch_id, base, operations, why, case.case_id, BY_A_MODEL)
-            verdict = judge(state, patch, facts.surroundings, by_model=True, **facts.judging)
-            return verdict.problems or _proposal(state, patch, verdict)
-
         return Asked(
             run_id=state.run_id,
             case_id=case.case_id,
             number=case.number,
             evidence=found,
             diagnosis=case.diagnosis or Diagnosis(Cause.UNKNOWN, ""),
-            judge=judged,
+            judge=_judge(state, case, facts, BY_A_MODEL),
             candidates=sound_candidates(*of, case_id=case.case_id, **facts.judging),
             write=plan.repair.write,
             plan=summary_of(plan),
@@ -217,6 +261,28 @@ class Repairer:
 
     async def _facts(self, state: PlanState) -> CaseFacts:
         return await gathered(self._engine, state, self.surroundings())
+
+
+async def _thought(models: Thinker | None, asked: Asked, case: CaseState) -> Thought:
+    """A model's; what a hook said is wrong stands, whatever the model says of it."""
+    if models is None:
+        return Thought(reason=msg("there is no model to ask"))
+    found = after_hooks(await think(models, asked, of_model(case.complaint)), case.complaint)
+    by_hook = asked.diagnosis.source.startswith(HOOK)
+    return replace(found, diagnosis=asked.diagnosis) if by_hook else found
+
+
+def _judge(state: PlanState, case: CaseState, facts: CaseFacts, source: str) -> Judging:
+    """What becomes of operations that a model wrote, or a hook wants."""
+
+    def judged(operations: tuple[JsonObject, ...], why: str) -> Judged:
+        patch_id, base = f"{case.case_id}_{case.number}", state.plan.digest
+        patch = PlanPatch(patch_id, base, operations, why, case.case_id, source)
+        by_model = source == BY_A_MODEL
+        verdict = judge(state, patch, facts.surroundings, by_model=by_model, **facts.judging)
+        return verdict.problems or _proposal(state, patch, verdict)
+
+    return judged
 
 
 def _proposal(state: PlanState, patch: PlanPatch, verdict: Verdict) -> Proposal:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -154,18 +155,25 @@ def _optional(form: Form) -> Mapping[str, Json]:
 async def _called(
     models: Thinker, system: str, prompt: str, offer: ToolOffer
 ) -> Mapping[str, Json]:
-    """The arguments of the model's call; empty where it made none, or could not be asked."""
+    """The arguments of the model's call; empty where it made none, or could not be asked. Of a
+    request that failed it is known how long it took."""
+    began = time.monotonic()
     try:
         reply = await models.request(
             models.default_model, system=system, messages=[UserSaid(prompt)], tools=[offer]
         )
     except ToolError as error:
         log.warning("the model could not read the prompt: %s", error)
+        _spend(Usage(seconds=time.monotonic() - began))
         return {}
-    if (spent := _SPENT.get()) is not None:
-        spent.append(reply.usage)
+    _spend(reply.usage)
     calls = [call for call in reply.calls if call.tool == offer.name and call.malformed is None]
     return calls[0].args if len(calls) == 1 else {}
+
+
+def _spend(usage: Usage) -> None:
+    if (spent := _SPENT.get()) is not None:
+        spent.append(usage)
 
 
 def chooser(plans: Iterable[Plan], prompt: str, values: Iterable[str]) -> Plan:

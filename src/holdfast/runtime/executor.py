@@ -97,7 +97,7 @@ class Planner(Protocol):
         self, effect: f.ConsultPlanner, state: PlanState
     ) -> tuple[Advice | Mend, Look | None]: ...
 
-    async def diagnose(self, effect: f.Diagnose, state: PlanState) -> Look | Thought: ...
+    async def examine(self, effect: f.Diagnose, state: PlanState) -> Look | Thought: ...
 
     hears_of_tasks: bool
 
@@ -419,7 +419,7 @@ class Executor:
         """What rules, lessons or a model make of a case."""
         committed = actor.committed
         assert isinstance(committed, PlanState)
-        found = await self._planner.diagnose(effect, committed)
+        found = await self._planner.examine(effect, committed)
         return Envelope(c.ReportDiagnosis(effect.case_id, effect.number, found))
 
 

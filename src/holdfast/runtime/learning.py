@@ -17,10 +17,12 @@ from typing import Any, Final
 from holdfast.core.plan.state import PlanState
 from holdfast.errors import OperatorError
 from holdfast.journal.port import Journal, Written
+from holdfast.model.retry import Cause
 from holdfast.repair.alerts import Alert, AlertKind
 from holdfast.repair.budgets import Call
 from holdfast.runtime.alerting import AlertHook
 from holdfast.runtime.background import BackgroundTasks
+from holdfast.runtime.case_counts import Outcome, outcomes
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.experience import ExperienceKeeper
 
@@ -43,6 +45,8 @@ class Learning:
         self.keeper = ExperienceKeeper(journal, clock, background, self._alert, self._wake)
         self.alerts: Counter[AlertKind] = Counter()
         """How many there were of each kind, in this process."""
+        self.cases: Counter[tuple[Cause, Outcome]] = Counter()
+        """How many cases have come to what, by commits of this process."""
         self.listeners: list[Callable[[Alert], object]] = []
         """They are told at once, and may not take their time: `on_alert` is for those that do."""
         self._shared = journal.shared
@@ -81,6 +85,8 @@ class Learning:
         """A run in trouble has committed something."""
         if not self._is_open:
             self._background.spawn(self._open())
+        if after.repair is not before.repair:
+            self.cases.update(outcomes(after, records))
         self.keeper.note(before, after, records)
 
     async def _open(self) -> None:

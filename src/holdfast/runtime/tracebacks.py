@@ -40,11 +40,11 @@ def noted(work: Work, outcome: c.Outcome, now: float) -> Attached:
         return NOTHING
     text, place = outcome.traceback, (work.run_id, work.step_id, work.attempt)
     named = {"run": work.run_id, "step": work.step_id, "attempt": work.attempt, "claim": work.claim}
-    # Without what a terminal would obey: a log is often read in one.
-    plain = _OBEYED.sub(lambda one: ascii(one[0])[1:-1], text)
-    log.warning("run %s: step %s raised at attempt %d\n%s", *place, plain, extra=named)
     # The end says what was raised, and where.
     last = text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
+    # Without what a terminal would obey: a log is often read in one.
+    plain = _OBEYED.sub(lambda one: ascii(one[0])[1:-1], last)
+    log.warning("run %s: step %s raised at attempt %d\n%s", *place, plain, extra=named)
     body = {"attempt": work.attempt, "at": now, "text": last}
     until = now + DAYS_KEPT * 86_400
     return Attached(kept=[ExpiringValue(_kind(work.run_id), work.step_id, json.dumps(body), until)])

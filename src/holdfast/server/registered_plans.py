@@ -18,14 +18,14 @@ from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
-from uuid import uuid4
 
 from holdfast.app import Holdfast
 from holdfast.core.storing import plan_digest
 from holdfast.errors import PlanRejected
 from holdfast.language.strict import canonical_json
 from holdfast.model.plan import Plan
-from holdfast.model.rows import Attached, AuditRecord, ExpiringValue
+from holdfast.model.rows import Attached, AuditRecord
+from holdfast.plans.registering import KIND, MARK, kept_plan, new_mark
 from holdfast.runtime.audit import attach_claimed
 from holdfast.runtime.identity import Identity, current
 from holdfast.runtime.offload import aside
@@ -33,12 +33,9 @@ from holdfast.runtime.registry import CompiledPlan, compiled
 from holdfast.server.auth.principal import agent, plan
 from holdfast.source.check import Catalog
 from holdfast.source.planfile import load_plan
-from holdfast.views.diagnosis import REGISTERED_PLAN
 
 log = logging.getLogger("holdfast")
 
-KIND: Final = REGISTERED_PLAN
-MARK: Final = ("plans", "changed")
 FILE: Final = "<registered>"
 
 Sight: TypeAlias = Callable[[str], bool]
@@ -159,17 +156,20 @@ class RegisteredPlans:
     async def _commit(self, made: CompiledPlan, origin: Origin, by: str) -> None:
         assert origin.at is not None
         await self._app.engine.definitions.keep(made, origin.at)
-        body = {
-            "digest": made.digest,
-            "source": origin.source,
-            "by": by,
-            "authors": self._app.engine.definitions.credit(made.digest, [by]),
-            "at": origin.at,
-            "instead_of": self._own.get(made.plan.plan_id),
-        }
-        kept = [ExpiringValue(KIND, made.plan.plan_id, json.dumps(body, ensure_ascii=False))]
+        plan_id = made.plan.plan_id
+        kept = [
+            kept_plan(
+                plan_id,
+                made.digest,
+                origin.source or "",
+                by=by,
+                authors=self._app.engine.definitions.credit(made.digest, [by]),
+                at=origin.at,
+                instead_of=self._own.get(plan_id),
+            )
+        ]
         if self._app.engine.store.shared:
-            kept.append(ExpiringValue(*MARK, json.dumps({"mark": uuid4().hex})))
+            kept.append(new_mark())
         acting = current()
         audit = () if acting is None else (_record(acting, made, origin.at),)
         await attach_claimed(self._app.engine.store, Attached(audit, kept), origin.at)

@@ -12,12 +12,10 @@ from holdfast.app import Holdfast
 from holdfast.i18n.catalogue import worded
 from holdfast.journal.condition import Condition
 from holdfast.journal.port import Journal
+from holdfast.plans.registering import KIND
 from holdfast.views import condition as conditions
 from holdfast.views import deployment, homes
 from holdfast.views.integrity import Progress, Report, examined, looked_at
-
-REGISTERED_PLAN = "plan"
-"""As what the server keeps plans that were registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,4 +57,4 @@ async def diagnose(
 
 
 async def _registered(journal: Journal) -> Collection[str]:
-    return {one.key for one in await journal.all_kept(REGISTERED_PLAN, time.time())}
+    return {one.key for one in await journal.all_kept(KIND, time.time())}

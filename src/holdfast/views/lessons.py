@@ -33,9 +33,9 @@ from holdfast.runtime.experience import ExperienceKeeper
 from holdfast.runtime.machines import as_plan, blank
 from holdfast.runtime.offload import aside
 from holdfast.runtime.registry import DefinitionRegistry
+from holdfast.source.plan_text import plan_text
 from holdfast.views import homes
 from holdfast.views.experience import LessonView, Promotion
-from holdfast.views.plan_text import plan_text
 from holdfast.views.reader import PLAN
 
 if TYPE_CHECKING:

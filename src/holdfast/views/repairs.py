@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,8 +14,10 @@ from holdfast.errors import NotFound, PatchRejected
 from holdfast.i18n.message import msg
 from holdfast.journal.codec import decode
 from holdfast.model.events import PatchProposed
+from holdfast.model.interaction import InteractionRequest
 from holdfast.model.plan import AgentAction, Listener, Plan, PlanAction
-from holdfast.model.repair import CaseStatus, PlanPatch
+from holdfast.model.repair import CaseStatus, Level, PlanPatch
+from holdfast.model.run import RunKind
 from holdfast.model.values import JsonObject
 from holdfast.repair.parts import tools_called
 from holdfast.runtime.machines import Definition, as_plan, definition_of
@@ -24,6 +27,8 @@ from holdfast.views.records import CaseView, PatchView
 
 LOOKED_BACK: Final = 500
 """How far before some event a proposal is looked for."""
+
+_BY_A_PERSON: Final = "person"
 
 
 def cases(run: RunVersion) -> tuple[CaseView, ...]:
@@ -43,6 +48,31 @@ def case(run: RunVersion, case_id: str) -> CaseView:
 def patches(run: RunVersion) -> tuple[PatchView, ...]:
     """In the order in which they were applied."""
     return tuple(patch_views(as_plan(run.state)))
+
+
+def proposes(request: InteractionRequest) -> bool:
+    """Whether it has what questions about repairs have."""
+    context = request.context
+    named = all(isinstance(context.get(one), str) for one in ("case_id", "patch_id"))
+    return named and isinstance(context.get("repair_tools"), list)
+
+
+def case_of(run: RunVersion, request: InteractionRequest) -> CaseView | None:
+    """What a question about a repair is about."""
+    if run.kind is RunKind.PLAN:
+        with suppress(NotFound):
+            return case(run, str(request.context["case_id"]))
+    return None
+
+
+async def proposer(reader: RunReader, run_id: str, request: InteractionRequest) -> str:
+    """Who proposed the repair that a question is about, where another person must approve it; else
+    empty. The run is read only where a person proposes what acts."""
+    source, level = request.context.get("source"), request.context.get("level")
+    if not proposes(request) or source != _BY_A_PERSON or level != Level.ACT:
+        return ""
+    found = case_of(await reader.at(run_id), request)
+    return "" if found is None or found.proposal is None else found.proposal.patch.by
 
 
 def refuse_unknown(run: RunVersion, listener_id: str) -> None:

@@ -72,12 +72,21 @@ async def _families(services: Services) -> AsyncIterator[Iterator[str]]:
             for (method, route, status), count in sorted(counts.requests.items())
         ],
     )
-    alerts = services.app.engine.learning.alerts
+    learning = services.app.engine.learning
+    yield _family(
+        "holdfast_cases_total",
+        "counter",
+        "Failures looked at by this process, by cause and what came of them.",
+        [
+            ({"cause": cause, "outcome": outcome}, count)
+            for (cause, outcome), count in sorted(learning.cases.items())
+        ],
+    )
     yield _family(
         "holdfast_alerts_total",
         "counter",
         "Alerts of this process, by kind.",
-        [({"kind": one.value}, alerts[one]) for one in AlertKind],
+        [({"kind": one.value}, learning.alerts[one]) for one in AlertKind],
     )
     for name, kind, told, value in (
         ("holdfast_stream_clients", "gauge", "Event streams that are open.", streams.clients),
