@@ -22,6 +22,7 @@ from dataclasses import replace
 from holdfast.core.plan.state import PlanState
 from holdfast.forms.from_tools import form_from_schema
 from holdfast.language.strict import canonical_json
+from holdfast.model.form import Form
 from holdfast.model.plan import (
     Action,
     HumanAction,
@@ -34,7 +35,7 @@ from holdfast.model.repair import LEVELS, Level
 from holdfast.model.values import Json, JsonObject
 from holdfast.repair.changes import Changed, Changes
 from holdfast.repair.leaves import Place, spelled
-from holdfast.repair.parts import data_of, outputs_of
+from holdfast.repair.parts import askings_of, data_of, form_of, outputs_of, tools_called
 from holdfast.repair.provenance import NEW, Literal, Origins, Source
 from holdfast.repair.surroundings import Surroundings
 from holdfast.repair.values import Grade, Values
@@ -59,6 +60,8 @@ class Grading:
     def grades(self) -> Iterator[Grade]:
         if self.changes.tasks:
             yield Grade(Level.LOOK)
+        if self.by_model:
+            yield from self.tasks()
         for one in self.changes.listeners:
             yield from self.added(one) if one.before is None else self.changed(one, one.before)
 
@@ -71,8 +74,8 @@ class Grading:
         yield from self.arguments(one, {}, data_of(after))
         for output in outputs:
             yield from self.context(one, {}, output.context)
-        if self.by_model and isinstance(after.action, HumanAction):
-            yield from self.words(one, after.action)
+        if self.by_model:
+            yield from self.words(one)
 
     def changed(self, one: Changed, before: Listener) -> Iterator[Grade]:
         after = one.after
@@ -95,21 +98,36 @@ class Grading:
         return self.values(one, parameters).grades(before, after, parameters.get("properties"))
 
     def context(self, one: Changed, before: JsonObject, after: JsonObject) -> Iterator[Grade]:
-        return self.values(one, {}).grades(before, after)
+        """What a person answers ahead of a call has the names of its arguments."""
+        answers = isinstance(one.after.action, HumanAction)
+        parameters = self.known.parameters(one.ahead_of) if answers else {}
+        return self.values(one, parameters).grades(before, after)
 
     def values(self, one: Changed, parameters: JsonObject) -> Values:
         return Values(self.state, self.changes, one.id, self.origins, parameters)
 
-    def words(self, one: Changed, action: HumanAction) -> Iterator[Grade]:
+    def words(self, one: Changed) -> Iterator[Grade]:
         """What is said to a person, but for what the tool's own author says of its arguments."""
-        parameters = self.known.parameters(one.ahead_of)
-        names = [field.name for field in action.form.fields]
-        usual = HumanAction(form_from_schema(parameters, names))
-        told = {(place, canonical_json(said)) for place, said in _said(usual)}
-        for place, said in _said(action):
+        parameters = self.known.parameters(one.ahead_of or one.after)
+        names = [field.name for field in form_of(one.after).fields]
+        usual = _of_fields(form_from_schema(parameters, names))
+        told = {(place, canonical_json(said)) for place, said in usual}
+        for place, said in _said(one.after):
             source = self.origins.of(place, said, parameters)
             if (place, canonical_json(said)) not in told and source in NEW:
                 yield Grade(Level.ACT, Literal(spelled((one.id, *place)), said, source))
+
+    def tasks(self) -> Iterator[Grade]:
+        """What new tasks are called stands wherever people look at the run. That of a question is
+        called as it, and that of a call may be called as its tool."""
+        new = [one.after for one in self.changes.listeners]
+        told = {tool for one in new for tool in tools_called(one)}
+        told |= {asking.title for one in new for asking in askings_of(one).values()}
+        for task in self.changes.tasks:
+            for key, text in (("name", task.name), ("prompt", task.prompt)):
+                if text and text != task.task_id and text not in told:
+                    place = spelled((task.task_id, key))
+                    yield Grade(Level.ACT, Literal(place, text, self.origins.new))
 
 
 def within_bounds(before: Listener, after: Listener) -> bool:
@@ -158,13 +176,23 @@ def _context(output: Output | None) -> JsonObject:
     return output.context if output else {}
 
 
-def _said(action: HumanAction) -> Iterator[tuple[Place, Json]]:
-    """Everything that a question says, where it says anything."""
-    asking = action.asking
-    for key in ("title", "message", "details"):
-        if text := getattr(asking, key):
-            yield (key,), text
-    for field in action.form.fields:
+def _said(listener: Listener) -> Iterator[tuple[Place, Json]]:
+    """Everything that its questions say, where they say anything, and what it waits for."""
+    for asking in askings_of(listener).values():
+        for key in ("title", "message", "details"):
+            if text := getattr(asking, key):
+                yield (key,), text
+        for option in asking.options:
+            for key in ("label", "description", "input_prompt"):
+                if text := getattr(option, key):
+                    yield (option.option_id, key), text
+    yield from _of_fields(form_of(listener))
+    if '"' in listener.trigger_condition or "'" in listener.trigger_condition:
+        yield ("trigger_condition",), listener.trigger_condition
+
+
+def _of_fields(form: Form) -> Iterator[tuple[Place, Json]]:
+    for field in form.fields:
         texts = ("label", field.label), ("description", field.description)
         for key, text in texts:
             if text and text != field.name:

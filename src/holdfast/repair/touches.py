@@ -37,7 +37,16 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.repair.changes import Changed, Changes
 from holdfast.repair.failed_work import tools_of
 from holdfast.repair.leaves import leaves
-from holdfast.repair.parts import STATUS, Writes, askings_of, outputs_of, tools_called, written
+from holdfast.repair.parts import (
+    STATUS,
+    Writes,
+    askings_of,
+    data_of,
+    form_of,
+    outputs_of,
+    tools_called,
+    written,
+)
 from holdfast.repair.readings import lone_path
 from holdfast.repair.surroundings import Surroundings
 
@@ -255,6 +264,11 @@ def _questions(changes: Changes, known: Surroundings) -> Iterator[Touch]:
                     task=task_id,
                 )
                 yield Touch(one.id, told)
+        for name in _asked_no_more(one, changes):
+            told = msg(
+                "only a person may give {name} to {id}, which asks for it", name=name, id=one.id
+            )
+            yield Touch(one.id, told)
         if one.before is not None and _answers_itself(one.before, one.after):
             told = msg("only a person may write down what a person is asked by {id}", id=one.id)
             yield Touch(one.id, told)
@@ -280,6 +294,16 @@ def _asks_people(listener: Listener, known: Surroundings) -> bool:
             return listener.approval or bool(lacks) or (facts is not None and _asks(facts.approval))
         case _:
             return False
+
+
+def _asked_no_more(one: Changed, changes: Changes) -> Iterator[str]:
+    """The arguments for which the author has a field that people fill in, and that are written down
+    now; unless another question asks for them."""
+    old, new = data_of(one.before), data_of(one.after)
+    for field in form_of(one.before).fields if isinstance(one.after.action, ToolAction) else ():
+        path = lone_path(new.get(field.name))
+        if field.name in new.keys() - old.keys() and not (path and path[0] in changes.answered):
+            yield field.name
 
 
 def _answers_itself(before: Listener, after: Listener) -> bool:

@@ -103,8 +103,9 @@ class Values:
         return Grade(Level.ACT if acts else Level.RENAME, literal)
 
     def names(self, place: Place) -> Iterator[Grade]:
-        """Names inside of a value say something too, unless the run or the tool has them."""
-        for part in place[1:]:
+        """Names inside of a value say something too, unless the run or the tool has them; so does
+        any that a model has made up."""
+        for part in place if self.origins.new is Source.MODEL else place[1:]:
             if isinstance(part, str) and not self.is_known(part):
                 literal = Literal(self.spelled(place), part, self.origins.new)
                 yield Grade(Level.ACT, literal)
