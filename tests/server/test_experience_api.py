@@ -63,6 +63,14 @@ async def test_how_calls_recover_is_told_by_tool_and_failure(scene: Scene) -> No
     assert chinese["curves"][0]["told"] == worded(CAUSES[Cause.OUTAGE], "zh")
 
 
+async def test_what_was_learned_of_all_runs_is_for_those_who_may_read_all(scene: Scene) -> None:
+    await recovered(scene.app, "grant_access", 24, after=2.0)
+    guest = await scene.somebody(grants={"apply_*": ["admin"]}, name="guest")
+    refused = await guest.get("/experience")
+    assert refused.status_code == 403
+    assert "grant_access" not in refused.text
+
+
 async def test_where_nothing_has_failed_nothing_is_known(scene: Scene) -> None:
     await start(scene)
     found = await shown(scene.admin, "/experience")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.cli.opening import AnyEnvironment
 from holdfast.errors import (
     AuthorError,
     ForbiddenError,
@@ -347,6 +348,7 @@ def test_a_variable_may_have_a_default() -> None:
     assert load(endpoint=endpoint).spec.version == load().spec.version
     assert load({"HOST": ""}, endpoint=endpoint).spec.version == load().spec.version
     assert load({"HOST": "localhost"}, endpoint=endpoint).spec.version != load().spec.version
+    assert load(AnyEnvironment(), endpoint=endpoint).spec.version == load().spec.version
 
 
 def test_the_version_covers_what_consent_is_given_to_but_not_a_new_token() -> None:

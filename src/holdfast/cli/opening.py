@@ -35,8 +35,8 @@ TOOLS = Path("tools.yaml")
 class AnyEnvironment(dict[str, str]):
     """The environment for looking at plans, where no tool is ever called.
 
-    A variable that is not set stands for some address, so that a plan can be checked
-    and drawn without it.
+    A variable that is not set and has no default stands for some address, so that a plan can be
+    checked and drawn without it.
     """
 
     def get(self, name: str, default: Any = None) -> Any:

@@ -403,10 +403,11 @@ class _Entry:
         taken: list[str] = []
 
         def value(found: re.Match[str]) -> str:
-            own, fallback = self.env.get(found["name"]), found["default"]
-            if own is None and fallback is None:
+            fallback: str | None = found["default"]
+            own = self.env.get(found["name"], fallback)
+            if own is None:
                 self.wrong(place, f"the environment variable {found['name']} is not set")
-            taken.extend([own] if own else [])
+            taken.extend([own] if own and own is not fallback else [])
             return own or fallback or ""
 
         return _VARIABLE.sub(value, text), taken

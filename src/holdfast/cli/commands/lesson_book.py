@@ -13,7 +13,7 @@ from typing import Protocol
 
 from holdfast.cli.home_backend import as_this_user
 from holdfast.cli.home_reader import journal_path
-from holdfast.cli.opening import AnyEnvironment, build_app
+from holdfast.cli.opening import build_app
 from holdfast.cli.shell import Settings
 from holdfast.client import Client
 from holdfast.model.repair import LessonState
@@ -97,7 +97,7 @@ async def lesson_book(settings: Settings, *, to_write: bool = False) -> AsyncIte
         async with connected(settings.server) as client:
             yield ServerLessons(client, settings.language)
         return
-    app = build_app(settings, AnyEnvironment())
+    app = build_app(settings)  # with its own environment: a lesson is of a tool's version
     async with opened(journal_path(settings), to_write=to_write) as (keeper, journal):
         yield HomeLessons(keeper, Lessons.of(app, keeper, journal))
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, NotPermitted
 from holdfast.i18n.message import msg
 from holdfast.model.repair import LessonState
 from holdfast.server.auth.authentication import Called, Caller, identify
-from holdfast.server.auth.principal import Permission, plan
+from holdfast.server.auth.principal import Permission, plan, sees_all
 from holdfast.server.middleware.idempotency import Claimed, answered_again
 from holdfast.server.problems import JSON
 from holdfast.server.routing import new_router
@@ -36,7 +36,8 @@ router = new_router("experience")
 @router.get("/experience")
 async def get_experience(served: Served, caller: Called) -> ExperienceShown:
     """How calls that fail recover, by tool and failure, and how long calls take."""
-    await caller.require(served, Permission.READ)
+    if not sees_all(caller.principal):
+        raise NotPermitted(msg("this was learned of all runs: only who may read all may see it"))
     keeper = await served.app.engine.learning.newest()
     found = experience_view(keeper.experience, served.now())
     return ExperienceShown(
