@@ -118,6 +118,7 @@ class Studio:
             View("run-failed", f"/console/runs/{self.show.failed}", 920),
             View("inbox", f"/console/inbox/{self.asked[self.show.computer]}"),
             View("approval", f"/console/inbox/{self.asked[chat]}"),
+            View("repair", f"/console/runs/{self.show.repair}", 1500),
             View("chats", "/console/chat"),
             View("chat", f"/console/chat/{chat}", 1000),
             View("plans", "/console/plans"),
