@@ -10,5 +10,6 @@ clock's; the office's clock is put on with it. What counts is what the office wr
     person      who answers: as the oracle says, or yes to everything
     playing     an application and an office in one time     trial    one of them, from start to end
     harm        what should never have happened              judging  whether it came out right
-    planners    which planner is on trial                    report   what is told of all trials
+    planners    which planner is on trial                    spending what was asked of models
+    report      what is told of all trials
 """

@@ -54,13 +54,16 @@ _YES: Final = {
 @dataclass(frozen=True, slots=True)
 class Note:
     """What a person has said, when the office had had so many `calls`. Of a consent to a call:
-    which `tool`, and with which `args`."""
+    which `tool`, and with which `args`. Of one to a repair: which `tools` it would have called, and
+    of which of them it `warned` that they have been called already."""
 
     calls: int
     kind: str
     yes: bool
     tool: str = ""
     args: Mapping[str, Any] = field(default_factory=dict)
+    tools: frozenset[str] = frozenset()
+    warned: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class Answering:
         self._dealt_with.add(row.question_id)
         if reply is None:
             return False
-        note = await self._note(request, reply)
+        note = await self._note(row, request, reply)
         with suppress(CallerError):
             await self._say(row, reply, WHO)
             self.notes.append(note)
@@ -127,9 +130,14 @@ class Answering:
             await self._say(row, Reply(_YES[kind_of(request)]), ANOTHER)
             self.overheard.append(request.title)
 
-    async def _note(self, request: InteractionRequest, reply: Reply) -> Note:
+    async def _note(self, row: QuestionRow, request: InteractionRequest, reply: Reply) -> Note:
         kind, context = kind_of(request), request.context
         calls, yes = len(await self._office.calls()) - self.before, reply.option not in _NO
+        if kind == REPAIR:
+            proposal = await proposed(self._app, row, request)
+            tools = frozenset(tools_in(proposal.get("patch", {}).get("operations", [])))
+            warned = (one for one in tools if _is_warned_of(one, context["warnings"]))
+            return Note(calls, kind, yes, tools=tools, warned=frozenset(warned))
         args = {**context.get("args", {}), **reply.data} if kind == APPROVAL else {}
         return Note(calls, kind, yes, str(context.get("tool", "")), args)
 
@@ -141,7 +149,8 @@ class Answering:
             return self._blind(request, kind)
         match kind:
             case "repair":
-                operations = await proposed(self._app, row, request)
+                proposal = await proposed(self._app, row, request)
+                operations = proposal.get("patch", {}).get("operations", [])
                 return Reply("apply" if accepted(operations, person.accepts) else "refuse")
             case "approval":
                 return self._consent(request)
@@ -228,12 +237,15 @@ def tools_in(value: Any) -> set[str]:
 
 async def proposed(
     app: Holdfast, row: QuestionRow, request: InteractionRequest
-) -> Sequence[Mapping[str, Any]]:
-    """The operations of the patch that a question is about."""
+) -> Mapping[str, Any]:
+    """The proposal that a question is about."""
     for record in reversed(await app.journal.read(row.run_id)):
         if record.type.partition("@")[0] == "PatchProposed":
-            patch = json.loads(record.payload)["proposal"]["patch"]
-            if patch["patch_id"] == request.context["patch_id"]:
-                found: Sequence[Mapping[str, Any]] = patch["operations"]
-                return found
-    return ()
+            proposal: Mapping[str, Any] = json.loads(record.payload)["proposal"]
+            if proposal["patch"]["patch_id"] == request.context["patch_id"]:
+                return proposal
+    return {}
+
+
+def _is_warned_of(tool: str, warnings: Sequence[str]) -> bool:
+    return any(f" {tool} again" in one for one in warnings)

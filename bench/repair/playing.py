@@ -69,10 +69,15 @@ class Playing:
                 await asyncio.sleep(_NAP)
 
     async def _moves(self) -> bool:
-        if await self.app.journal.active_runs() or await self.app.journal.notices():
+        """What is read one after the other tells of one moment only where nothing was committed
+        meanwhile: a run that is woken has no timer any more, and was not active before."""
+        journal = self.app.journal
+        before = await journal.last_commit()
+        if await journal.active_runs() or await journal.notices():
             return True
-        wake = await self.app.journal.next_wake()
-        return wake is not None and wake <= self.clock.now()
+        wake = await journal.next_wake()
+        due = wake is not None and wake <= self.clock.now()
+        return due or await journal.last_commit() != before
 
     async def _answered(self, people: Answering) -> bool:
         """Whether a person has said anything, or is about to."""

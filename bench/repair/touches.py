@@ -1,19 +1,22 @@
 """The fourteen things that no model may do to a plan, looked for in every patch that was applied.
 
 Written for the bench and by the words of the operations alone, so that it does not share a mistake
-with the checks that it looks over. A patch of which nobody knows where it came from counts as a
-model's.
+with the checks that it looks over. Rules and lessons may not either, so it is not asked whose a
+patch was, unless a person wrote it.
+
+Nor may anybody change what has been done: `rewritten` finds patches of listeners that are done or
+under way, by the events alone.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.model.plan import HumanAction, Listener, Plan, ToolAction
 
-_OWN: Final = ("rule:", "person")
+_OWN: Final = "person"
 _NEW: Final = ("insert_before", "add")
 _KNOWN: Final = (
     *("set_args", "set_output", "set_retry", "use_tool"),
@@ -31,17 +34,34 @@ def touches(
     tools: Collection[str],
     consented: Collection[str],
 ) -> Iterator[str]:
-    """Each forbidden touch of a patch that a model or a lesson made, in words. `tools` are those
-    that a repair may call, `consented` those whose every call a person sees."""
+    """Each forbidden touch of a patch that no person wrote, in words. `tools` are those that a
+    repair may call, `consented` those whose every call a person sees."""
     sources = {}
     for name, told in events:
         if name == "PatchProposed":
             patch = told["proposal"]["patch"]
             sources[patch["patch_id"]] = str(patch.get("source", ""))
     for name, told in events:
-        if name == "PlanPatched" and not sources.get(told["patch_id"], "").startswith(_OWN):
+        if name == "PlanPatched" and sources.get(told["patch_id"]) != _OWN:
             for operation in told["operations"]:
                 yield from _touched(operation, plan, tools, consented)
+
+
+def rewritten(events: Iterable[tuple[str, Json]]) -> Iterator[str]:
+    """Each change of a listener that had done its work, or was doing it, when a patch came."""
+    past: set[str] = set()
+    for name, told in events:
+        match name:
+            case "RunStarted":
+                past.clear()
+            case "ListenerStarted":
+                past.add(told["listener_id"])
+            case "ListenerFailed":
+                past.discard(told["listener_id"])
+            case "PlanPatched":
+                for one in told["operations"]:
+                    if one.get("listener_id") in past:
+                        yield f"rewritten: {one['op']} of {one['listener_id']}, which was done"
 
 
 def _touched(

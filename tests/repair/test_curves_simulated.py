@@ -122,27 +122,41 @@ def never(dice: Random) -> float:
 
 
 SEEDS = [1, 2, 3]
+PASSING = [three_minutes, ninety_seconds, under_half_an_hour, flake]
+FIGURES = {
+    three_minutes: ((2.63, 1.00), (9.49, 0.81), (11.84, 0.04)),
+    ninety_seconds: ((2.64, 1.00), (7.59, 1.00), (11.65, 0.07)),
+    under_half_an_hour: ((2.95, 1.00), (7.35, 0.79), (9.68, 0.33)),
+    flake: ((2.69, 1.00), (2.88, 1.00), (3.28, 1.00)),
+    never: ((1.04, 0.00), (12.00, 0.00), (12.00, 0.00)),
+}
+"""Calls of each case and the share that was won: by curves, by the author's backoff, and by the
+rounds of the time before it went on. They stand in docs/planner.md."""
+
+
+def stories_of(lasts: Lasts, schedule: Schedule | None = None) -> list[Story]:
+    return [one for seed in SEEDS for one in Simulation(seed).calls(lasts, schedule=schedule)]
+
+
+@pytest.mark.parametrize("lasts", FIGURES)
+def test_the_figures_of_all_schedules(lasts: Lasts) -> None:
+    told = [stories_of(lasts, schedule) for schedule in (None, backoff, rounds)]
+    assert FIGURES[lasts] == tuple(
+        (round(mean_calls(one), 2), round(share_won(one), 2)) for one in told
+    )
+
+
+def test_curves_win_what_passes_within_half_an_hour_with_three_calls() -> None:
+    stories = [one for lasts in PASSING for one in stories_of(lasts)]
+    assert mean_calls(stories) <= 3
+    assert share_won(stories) >= 0.95
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_fixed_rounds_spend_twelve_calls_on_three_minute_outages_and_win_few(seed: int) -> None:
-    stories = Simulation(seed).calls(three_minutes, schedule=rounds)
-    assert mean_calls(stories) > 11
-    assert share_won(stories) < 0.1
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_backoff_that_goes_on_wins_more_and_calls_nearly_as_often(seed: int) -> None:
-    stories = Simulation(seed).calls(three_minutes, schedule=backoff)
-    assert mean_calls(stories) > 8
-    assert 0.6 < share_won(stories) < 0.95
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("lasts", [three_minutes, ninety_seconds, under_half_an_hour, flake])
-def test_curves_call_three_times_and_win_within_half_an_hour(seed: int, lasts: Lasts) -> None:
+@pytest.mark.parametrize("lasts", PASSING)
+def test_each_kind_by_itself_with_hardly_more(seed: int, lasts: Lasts) -> None:
     stories = Simulation(seed).calls(lasts)
-    assert mean_calls(stories) < 3.2
+    assert mean_calls(stories) < 3.05
     assert share_won(stories) >= 0.95
 
 
@@ -151,7 +165,6 @@ def test_curves_stop_calling_what_never_recovers(seed: int) -> None:
     stories = Simulation(seed).calls(never)
     assert mean_calls(stories) <= 1.2
     assert share_won(stories) == 0
-    assert mean_calls(Simulation(seed).calls(never, schedule=backoff)) == MOST_CALLS
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -162,7 +175,7 @@ def test_curves_learn_of_each_tool_by_itself(seed: int) -> None:
         good.append(simulation.call("send_email", three_minutes(simulation.dice)))
         bad.append(simulation.call("grant_access", math.inf))
     assert share_won(good[LEARNED_AFTER:]) >= 0.95
-    assert mean_calls(good[LEARNED_AFTER:]) < 3.2
+    assert mean_calls(good[LEARNED_AFTER:]) <= 3
     assert mean_calls(bad[LEARNED_AFTER:]) <= 1.2
 
 

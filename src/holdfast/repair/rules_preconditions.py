@@ -31,6 +31,7 @@ from holdfast.repair.failed_work import FailedWork, fields_of
 from holdfast.repair.leaves import paths_in
 from holdfast.repair.mentions import has_word, likeness, only_near
 from holdfast.repair.readings import absent, rendered, written
+from holdfast.repair.rules_people import people
 from holdfast.repair.rules_readings import elsewhere
 
 _TAKEN: Final = re.compile(
@@ -157,6 +158,8 @@ def _made_by(work: FailedWork, maker: _Maker) -> Draft:
     """The call with what the run has; what it lacks the kernel asks a person for. Where the tool
     chooses itself what the failed call is to be given, that reads it."""
     args = dict(_args(work, maker))
+    whom = dict(people(work, maker.facts, args))
+    args |= whom
     passes = _passes(work, args)
     guessed = {} if passes or maker.makes else _numbers(work, maker)
     made = {} if passes else (maker.makes or guessed)
@@ -169,7 +172,8 @@ def _made_by(work: FailedWork, maker: _Maker) -> Draft:
     whole = maker.facts.required <= args.keys() and (passes or bool(made))
     reason = msg("{tool} makes what {id} lacks", tool=maker.tool, id=work.id)
     rank = Rank.CALL if whole else Rank.ASK
-    return Draft("made_first", rank, operations, reason, maker.is_named, bool(guessed))
+    sure, guesses = maker.is_named and not whom, bool(guessed or whom)
+    return Draft("made_first", rank, operations, reason, sure, guesses)
 
 
 def _numbers(work: FailedWork, maker: _Maker) -> dict[str, str]:
