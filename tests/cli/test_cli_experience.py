@@ -14,12 +14,28 @@ from kept_lessons import learned, recovered
 from serving import Served, served
 
 from holdfast import Holdfast
+from holdfast.cli.commands.lesson_book import HomeLessons, lesson_id
+from holdfast.errors import NotAllowed, NotFound
+from holdfast.model.repair import LessonState, Level
+from holdfast.views.experience import LessonView
 
 APP = ("--app", "works:app")
 ASKS_WILL = {"op": "set_args", "listener_id": "@listener", "set": {"who": "Will Zhang"}}
 WORDS = 'L001 passes who = "Will Zhang" instead of "张三"'
 
 There = Callable[..., Ending]
+
+
+class BookOf(HomeLessons):
+    """It has lessons of these ids."""
+
+    def __init__(self, *ids: str) -> None:
+        object.__setattr__(self, "known", ids)
+
+    async def lessons(self) -> list[LessonView]:
+        named = {"plan_id": "p", "tool": "t", "version": "v", "fingerprint": "f"}
+        counted = {"state": LessonState.TRIAL, "wins": 1, "losses": 0, "level": Level.ACT}
+        return [LessonView(one, **named, **counted) for one in self.known]  # type: ignore
 
 
 @pytest.fixture
@@ -143,9 +159,22 @@ def test_a_promoted_lesson_is_a_plan_that_checks(home: str, place: Path, holdfas
 @pytest.mark.parametrize("what", ["pin", "retire", "promote"])
 def test_a_lesson_that_is_not_there_is_refused(home: str, holdfast: Command, what: str) -> None:
     ending = holdfast("lessons", what, "nothing", *APP)
-    assert (ending.code, ending.err) == (1, "error: there is no lesson nothing\n")
+    told = "error: no lesson begins with 'nothing': `holdfast lessons` lists them\n"
+    assert (ending.code, ending.err) == (1, told)
     error = holdfast("lessons", what, "nothing", "--json", *APP).json["error"]
     assert error["kind"] == "NotFound"
+
+
+async def test_a_lesson_is_named_by_the_only_id_that_begins_so() -> None:
+    book = BookOf("55c6a1", "55c6b2", "55c6", "aa01")
+    assert await lesson_id(book, "55c6a") == "55c6a1"
+    assert await lesson_id(book, "55c6") == "55c6", "a whole id is that lesson's"
+    assert await lesson_id(book, "a") == "aa01"
+    with pytest.raises(NotAllowed, match=r"3 lessons begin with '55': write more of it \(55c6a1, "):
+        await lesson_id(book, "55")
+    for unknown in ("", "b"):
+        with pytest.raises(NotFound, match="no lesson begins with"):
+            await lesson_id(book, unknown)
 
 
 def test_where_nothing_was_learned_it_says_so(place: Path, holdfast: Command) -> None:
@@ -197,7 +226,8 @@ def test_a_server_tells_and_does_the_same(
     assert json.loads(there("lessons", "retire", home, "--json").out)["state"] == "retired"
     promoted = there("lessons", "promote", home)
     assert promoted.out == holdfast("lessons", "promote", home, *APP).out
-    assert there("lessons", "pin", "0" * 16).err == f"error: there is no lesson {'0' * 16}\n"
+    assert there("lessons", "pin", home[:4]).out.startswith(f"{home} is pinned")
+    assert "no lesson begins with 'xyz'" in there("lessons", "pin", "xyz").err
 
 
 def test_a_home_that_is_served_is_changed_by_its_server(

@@ -11,6 +11,19 @@ from serving import Served, served
 
 There = Callable[..., Ending]
 
+BROKEN = """
+plan_id: broken
+name: Broken
+main_task_id: "001"
+tasks: [{task_id: "001"}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: code
+    code_snippet: "result = {'x': 1 // 0}"
+    success_output: {task_id: "001", status: Done}
+"""
 ANSWERED = ("--set", "count=3", "--set", "agreed=yes", "--set", "kinds=a")
 
 
@@ -67,7 +80,7 @@ def test_it_need_not_be_waited_for(holdfast: Command) -> None:
     ("arguments", "told"),
     [
         (("1", "--at", "999"), "inst_000001 has no event 999: its events are 1 to"),
-        (("1", "--at", "1"), "inst_000001 is pause: only a run that is over"),
+        (("1", "--at", "1"), "inst_000001 is pause, and only a run that is over can be forked"),
         (("9", "--at", "1"), "there is no run inst_000009"),
     ],
 )
@@ -77,6 +90,22 @@ def test_what_cannot_be_is_said(holdfast: Command, arguments: tuple[str, ...], t
         holdfast("cancel", "1")
     refused = holdfast("fork", *arguments)
     assert (refused.code, told in refused.err) == (1, True), refused.err
+
+
+def test_a_run_that_waits_for_a_resume_is_cancelled_first(place: Path, holdfast: Command) -> None:
+    (place / "plans" / "broken.yaml").write_text(BROKEN)
+    assert holdfast("run", "broken").code == 3
+    before = holdfast("history", "1", "--json").json
+    refused = holdfast("fork", "1", "--at", "1")
+    assert refused.code == 1
+    assert "inst_000001 is error, and only a run that is over can be forked" in refused.err
+    assert "to end it first: holdfast cancel inst_000001" in refused.err
+    assert holdfast("history", "1", "--json").json == before
+    holdfast("cancel", "1")
+    fork = holdfast("fork", "1", "--at", "1", "--json")
+    assert (fork.code, fork.json["instance_id"], fork.json["status"]) == (3, "inst_000002", "error")
+    resumed = holdfast("resume", "1")
+    assert (resumed.code, "inst_000001 is cancelled" in resumed.err) == (1, True)
 
 
 @pytest.mark.parametrize("arguments", [("1",), ("1", "--at", "0"), ("1", "--at", "first")])
@@ -95,3 +124,4 @@ def test_it_is_the_same_on_a_server(there: There) -> None:
     assert again["question_id"] != question["question_id"]
     refused = there("fork", "2", "--at", "1", "--json")
     assert (refused.code, refused.json["error"]["kind"]) == (1, "NotAllowed")
+    assert "holdfast cancel inst_000002 --url" in refused.json["error"]["message"]

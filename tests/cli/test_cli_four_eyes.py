@@ -72,4 +72,4 @@ def test_without_the_setting_one_is_enough(
     question = holdfast("run", "pay", "--json").json["questions"][0]["question_id"]
     ending = holdfast("answer", question, "--option", "approve", "--yes")
     assert ending.code == 0, ending
-    assert "answered Run pay? with approve" in ending.out
+    assert "answered Run pay? with “Approve and run”" in ending.out

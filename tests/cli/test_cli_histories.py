@@ -185,7 +185,7 @@ def test_what_a_person_said_of_a_call_is_no_further_try_of_it(
         pass
     assert told("inst_000001") == [
         *BEGINS,
-        "will     answered Did post happen? with happened: who = y",
+        "will     answered Did post happen? with “It happened”: who = y",
         "plan     L001 (post) takes up what will said of it",
         "           002 Called is running",
         "plan     L001 (post) counts as done: will said so",
@@ -210,7 +210,7 @@ def test_a_try_that_takes_the_result_of_an_earlier_one_says_so(
     assert there("watch", "1").code == 0
     assert told("inst_000001") == [
         *BEGINS,
-        "will     answered Did post happen? with run_again",
+        "will     answered Did post happen? with “Run it again”",
         "plan     L001 (post) started, try 2",
         "           002 Called is running",
         *BEGINS[4:],

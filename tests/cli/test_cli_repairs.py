@@ -261,6 +261,8 @@ def test_a_terminal_asks_twice_and_sees_the_run_through(
         terminal.wait_for("level: act")
         terminal.wait_for("R1 calls create_employee_profile (acts)")
         terminal.wait_for("Leave the plan as it is")
+        terminal.wait_for("Description: Changes the plan of this run as shown, and goes on.")
+        assert terminal.screen.count("Changes the plan of this run") == 1
         terminal.type(CTRL_C)
         terminal.wait_for("inst_000001 is error")
         assert terminal.end() == 3
@@ -285,10 +287,15 @@ def test_an_answer_shows_what_would_happen_and_may_refuse(
         terminal.wait_for("rehearsed, with nothing called")
         terminal.wait_for("Leave the plan as it is")
         terminal.type(DOWN + ENTER)
+        terminal.wait_for("Why not? (may be left empty)")
+        terminal.type(ENTER)
         terminal.wait_for("inst_000001 is error")
         assert terminal.end() == 3
     assert office.counts() == {"grant_access": 1}
-    assert "left the plan as it is" in holdfast("history", "1").out
+    told = holdfast("history", "1").out
+    assert "left the plan as it is\n" in told
+    assert "answered Repair L1? with “Leave the plan as it is”\n" in told
+    assert "local refused what was proposed\n" in holdfast("diagnose", "1").out
     refused = holdfast("repair", "1", "--yes")
     assert (refused.code, "has no open proposal" in refused.err) == (1, True)
 
@@ -525,11 +532,56 @@ def test_an_acting_patch_is_open_until_another_person_approves_it(
     refused = holdfast("repair", "1", "--listener", "", "--yes")
     assert refused.code == 1
     assert OWN in refused.err
-    assert "In a home all are local: serve it" in refused.err
+    assert "In a home all are local: make them a token" in refused.err
     assert office.counts() == {"grant_access": 1}
     assert holdfast("repair", "1", "--listener", "L1", "--yes").code == 0
     assert office.counts() == REPAIRED
     assert [one["status"] for one in cases(holdfast, run_id)] == ["proven", "closed"]
+
+
+def test_who_proposed_what_acts_is_told_what_is_left_to_them(
+    holdfast: Command, office: MockOffice, place: Path
+) -> None:
+    run_id = failed(holdfast)
+    lab = [{"op": "set_args", "listener_id": "L1", "set": {"area": "lab"}}]
+    proposed = holdfast("repair", "1", "--patch", patch(place, lab))
+    for ending in (proposed, holdfast("diagnose", "1"), holdfast("repair", "1")):
+        shown = flat(ending.out)
+        assert "asks the role approver, but not local, who proposed it" in shown
+        assert "--option refuse" in shown
+        assert "--option apply" not in shown
+        assert f"{OWN}. In a home all are local: make them a token" in shown
+    question = question_of(holdfast, run_id)
+    told = holdfast("repair", "1", "--json").json
+    for one in (told["case"], told["question"], holdfast("inbox", question, "--json").json):
+        assert one["may_not_approve_because"].startswith(OWN)
+        assert one["may_not_because"] is None
+    resumed = holdfast("resume", "1", "--no-wait").out
+    assert "--option apply" not in resumed
+
+
+def test_a_terminal_asks_nobody_what_only_another_may_approve(
+    holdfast: Command, office: MockOffice, place: Path
+) -> None:
+    failed(holdfast)
+    lab = [{"op": "set_args", "listener_id": "L1", "set": {"area": "lab"}}]
+    assert holdfast("repair", "1", "--patch", patch(place, lab)).code == 4
+    question = question_of(holdfast, "1")
+    for words, code in ((("repair", "1"), 4), (("answer", question[:8]), 3)):
+        with Terminal(*words, cwd=place, columns=200) as terminal:
+            terminal.wait_for("1. L1 passes area")
+            terminal.wait_for("--option refuse")
+            terminal.wait_for("another person must approve it")
+            assert terminal.end() == code
+    with Terminal("answer", question[:8], "--option", "refuse", cwd=place) as terminal:
+        terminal.wait_for("Why not? (may be left empty)")
+        terminal.type("  too early " + ENTER)
+        terminal.wait_for("inst_000001 is error")
+        assert terminal.end() == 3
+    assert "left the plan as it is: too early\n" in holdfast("history", "1").out
+    shown = holdfast("diagnose", "1").out
+    assert "case_2: L1 failed; " in shown
+    assert "\n  local refused what was proposed: too early\n" in shown
 
 
 def test_a_patch_of_what_failed_takes_the_place_of_what_was_proposed(
@@ -580,7 +632,7 @@ def test_what_cannot_be_repaired_is_said_with_the_reason(
     file = patch(place, GREET_FIRST)
     for words, why in (
         (("diagnose", "99"), "there is no run inst_000099: `holdfast runs` lists them"),
-        (("repair", "99"), "there is no run inst_000099"),
+        (("repair", "99"), "there is no run inst_000099: `holdfast runs` lists them"),
         (("repair", "99", "--patch", file), "there is no run inst_000099"),
         (("repair", "1", "--listener", "L7"), f"{run_id} has no open proposal about L7: "),
         (("repair", "1", "--patch", file, "--listener", "L7"), "plan access has no listener L7"),
@@ -667,7 +719,8 @@ def test_a_server_tells_what_a_home_tells(acts: Acts, holdfast: Command) -> None
         there, here = acts("eve", *command, "--json"), holdfast(*command[:2], "--home", ".holdfast")
         assert here.code in (1, 4), "the home is the server's, so only looking works there"
         if command[0] == "diagnose":
-            assert there == holdfast(*command, "--json", "--home", ".holdfast")
+            may = acts("bob", *command, "--json")
+            assert may == holdfast(*command, "--json", "--home", ".holdfast")
         assert there.json.get("case", {"status": "proposed"})["status"] == "proposed"
     shown = acts("eve", "repair", "1")
     assert shown.code == 4
@@ -696,8 +749,20 @@ def test_who_may_operate_proposes_and_who_approves_is_another(
     assert proposed.code == 1
     assert "this question is for the role approver" in proposed.err
     assert "The proposal is open: holdfast inbox " in proposed.err
-    shown = flat(acts("bob", "diagnose", "1").out)
-    assert "asks the role approver, but not ann, who proposed it" in shown
+    asks = "asks the role approver, but not ann, who proposed it"
+    for who, command, told, offered in (
+        ("bob", "diagnose", "--option apply --yes", True),
+        ("bob", "repair", "--option apply --yes", True),
+        ("ann", "diagnose", "you may not answer it: this question is for the role approver", False),
+        ("eve", "diagnose", "you may not answer it: this question is for the role approver", False),
+        ("eve", "repair", "you may not answer it: this question is for the role approver", False),
+    ):
+        shown = flat(acts(who, command, "1").out)
+        assert asks in shown, (who, command)
+        assert told in shown, (who, command)
+        assert ("to answer: holdfast answer" in shown) is offered, (who, command)
+    [case] = [one for one in cases(by(acts, "eve"), run_id) if one["question_id"]]
+    assert case["may_not_because"] == "this question is for the role approver"
     approved = acts("bob", "repair", "1", "--yes")
     assert approved.code == 3
     assert "bob      repaired the plan of this run" in approved.out
@@ -721,7 +786,10 @@ def test_a_server_refuses_a_patch_with_the_places_in_the_file(
     same = acts("ann", "repair", "1", "--to-current")
     assert (same.code, same.err) == (1, "error: inst_000001 has today's version of its plan\n")
     unknown = acts("ann", "repair", "99")
-    assert (unknown.code, unknown.err) == (1, "error: there is no run inst_000099\n")
+    assert (unknown.code, unknown.err) == (
+        1,
+        "error: there is no run inst_000099: `holdfast runs` lists them\n",
+    )
 
 
 def test_a_run_of_an_older_server_is_read_without_its_cases(

@@ -154,7 +154,10 @@ def test_unknown_runs_and_plans_are_named(holdfast: Command) -> None:
     assert holdfast("history", "9").err == (
         "error: there is no run inst_000009: `holdfast runs` lists them\n"
     )
-    assert holdfast("cancel", "inst_000009").err == "error: there is no run inst_000009\n"
+    assert (
+        holdfast("cancel", "inst_000009").err
+        == "error: there is no run inst_000009: `holdfast runs` lists them\n"
+    )
     assert holdfast("run", "nope").err == "error: there is no plan 'nope' (known: ask, greet)\n"
     assert "nope.yaml: No such file" in holdfast("run", "nope.yaml").err
 

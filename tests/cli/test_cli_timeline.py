@@ -69,7 +69,7 @@ REPAIRS: list[tuple[e.PlanEvent, str, str]] = [
     (
         e.DiagnosisRequested("case_1", 2),
         "planner",
-        "asks a model what is wrong (request 2)",
+        "asks the application's hooks or a model what is wrong (request 2)",
     ),
     (
         e.DiagnosisReceived("case_1", 2, WRONG),
@@ -163,18 +163,18 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
     (
         e.QuestionAnswered("q1", "happened", "will", CUSTOM, feedback="looked it up"),
         "will",
-        "answered Did it happen? with happened: word = (secret), model = custom (Framework 13)"
+        "answered Did it happen? with “It happened”: word = (secret), model = custom (Framework 13)"
         "; looked it up",
     ),
     (
         e.QuestionAnswered("q1", "happened", "will", {"model": [[1, 2.5], {"a": "b"}]}),
         "will",
-        'answered Did it happen? with happened: model = [[1,2.5],{"a":"b"}]',
+        'answered Did it happen? with “It happened”: model = [[1,2.5],{"a":"b"}]',
     ),
     (
         e.QuestionExpired("q1", "stop"),
         "clock",
-        "Did it happen? was not answered in time; stop was taken",
+        "Did it happen? was not answered in time; “Stop” was taken",
     ),
     (
         e.QuestionWithdrawn("q1", "it came after all"),

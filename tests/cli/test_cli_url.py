@@ -74,7 +74,7 @@ def test_a_run_is_started_watched_and_answered_over_http(there: There, place: Pa
     assert (meant.code, "say --yes" in meant.err) == (1, True)
     done = there("answer", name, "--option", "approve", "--yes")
     assert done.code == 0
-    assert "will     answered Run pay? with approve" in done.out
+    assert "will     answered Run pay? with “Approve and run”" in done.out
     assert done.out.endswith("inst_000001 is done\n")
     again = there("answer", name, "--option", "reject", "--json")
     assert (again.code, again.json["error"]["kind"]) == (1, "AlreadyAnswered")

@@ -135,7 +135,7 @@ class TestProposal:
         await expect(calls.nth(0)).to_contain_text("acts")
         await expect(calls.nth(2)).to_contain_text("your badge is ‹L001.badge›")
         await expect(asked).to_contain_text("The goal is reached")
-        await expect(asked).to_contain_text("Level 3 of 3: calls that act, or new values")
+        await expect(asked).to_contain_text("To call what acts, or to pass new values")
         await expect(asked).to_contain_text("Approver")
         await expect(asked).to_contain_text("nothing was called")
         assert await scene.counts() == {"grant_access": 1}

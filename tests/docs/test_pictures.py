@@ -25,6 +25,7 @@ PAGES = {
     "runs",
     "run",
     "run-failed",
+    "repair",
     "inbox",
     "approval",
     "chats",

@@ -16,6 +16,7 @@ from holdfast.core.repair.rehearsal import MOST_STARTS
 from holdfast.model.message import ModelReply, ToolCall, Usage
 from holdfast.model.plan import Plan
 from holdfast.model.repair import (
+    LONGEST_DIAGNOSIS,
     MOST_CASES,
     MOST_NEW_LISTENERS,
     MOST_OPERATIONS,
@@ -149,7 +150,7 @@ def test_a_model_may_answer_as_the_page_says() -> None:
 LIMITS = {
     "a patch": (MOST_OPERATIONS, MOST_NEW_LISTENERS),
     "a run": (MOST_PATCHES, MOST_CASES, MOST_REQUESTS, MOST_TOKENS),
-    "a case": (MOST_CANDIDATES, MOST_EVIDENCE, MOST_REQUESTS_OF_A_CASE),
+    "a case": (MOST_CANDIDATES, MOST_EVIDENCE, MOST_REQUESTS_OF_A_CASE, LONGEST_DIAGNOSIS),
     "a request": (LONGEST_REQUEST, LARGEST_REPLY),
     "a rehearsal": (MOST_STARTS,),
     "a plan from a prompt": (MOST_STEPS, MOST_CHECKS, drafting.MOST_REQUESTS),

@@ -94,7 +94,7 @@ def test_a_drawing_is_in_the_readers_language() -> None:
 
     assert "重试中，第 2/3 次尝试" in drawn
     assert "条件 Done" in drawn
-    assert "1 个任务, 1 个监听器；任务：1 未开始" in drawn
+    assert "1 个任务，1 个监听器；任务：1 未开始" in drawn
 
 
 @pytest.mark.parametrize("status", ["finished", "skipped"])

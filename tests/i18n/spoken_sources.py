@@ -90,6 +90,8 @@ OURS_TO_MEND = frozenset(
         "only the listener of a plan runs code, or concludes",
         f"results without a call in the turn before them: {HOLE}",
         f"{HOLE}, whose traceback cannot be told",
+        "Traceback (most recent call last):\n",
+        "\nIt led to this:\n\n",
     }
 )
 """Mistakes of ours, the log's words, names of keys: no person reads them in another language."""
@@ -158,6 +160,7 @@ SPEAKING = (
     "work/failures.py",
     "work/model_wire.py",
     "work/failed_attempts.py",
+    "work/tracebacks.py",
     "work/models.py",
     "work/snippet.py",
     "interactions/service.py",

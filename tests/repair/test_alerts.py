@@ -37,7 +37,7 @@ RUN = "inst_000001"
             alerts.thinking_failed("case_1", "no answer", RUN, NOW),
             AlertKind.THINKING_FAILED,
             "case_1",
-            "the model made nothing of case_1 of inst_000001: no answer",
+            "nothing came of asking about case_1 of inst_000001: no answer",
         ),
         (
             alerts.slow_call("grant_access", 91.4, 0.512, RUN, NOW),

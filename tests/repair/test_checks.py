@@ -328,9 +328,11 @@ class TestConsent:
             "operations": [RENAMED],
             "digest": verdict.digest,
             "versions": {"order": "o1"},
+            "fresh": list(verdict.fresh),
+            "values": verdict.values,
         }
         assert verdict.consent == digest(shown)
-        assert verdict.consent == consent_of("inst_000001", patch, verdict.digest, {"order": "o1"})
+        assert verdict.consent == consent_of("inst_000001", patch, verdict)
 
     def test_another_version_of_a_tool_needs_another_consent(self, state: PlanState) -> None:
         newer = {**TOOLS, "order": replace(TOOLS["order"], version="o9")}

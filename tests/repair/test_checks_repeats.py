@@ -21,12 +21,12 @@ from small_plans import PERMANENT, on
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
+from holdfast.core.plan.spent import spent_calls
 from holdfast.core.storing import plan_digest
 from holdfast.model import commands as c
 from holdfast.model.plan import CodeAction, Listener, Output, TaskStatus, ToolAction
 from holdfast.model.repair import Level
 from holdfast.model.retry import Failure, FailureKind
-from holdfast.repair.repeats import spent_calls
 
 NAME = "{001.context.name}"
 RENAMED = set_args(computer_model="{001.context.model}", drop=("model",))

@@ -17,6 +17,7 @@ from holdfast.core.plan.fitting import frozen, past_problems, standing_problems,
 from holdfast.core.repair.operations import read_operations
 from holdfast.core.run.state import evolve
 from holdfast.model.plan import AgentAction
+from holdfast.model.repair import Proposal, Verdict
 from holdfast.model.values import JsonObject
 from holdfast.repair.checks import PERSON, judge
 
@@ -34,7 +35,7 @@ def test_what_is_sound_is_not_stale_and_what_is_stale_is_not_sound() -> None:
             continue
         state, patch = machine.state, proposal.patch
         verdict = judge(state, patch, known(TOOLS), by_model=False, rehearse=dice.chance(3))
-        why = why_stale(state, patch)
+        why = why_stale(state, proposal)
         assert not (why and not verdict.problems), (seed, why)
         sound += not verdict.problems
         stale += bool(why)
@@ -71,7 +72,7 @@ class TestAnAgentsCheck:
         found = verdict_on(machine.state, skip, by=PERSON).problems
         assert "verify.hr checks the outcome already: its agent must stay in the plan" in found
         assert "checks the outcome already" in (
-            why_stale(machine.state, patch_of(machine.state, skip)) or ""
+            why_stale(machine.state, Proposal(patch_of(machine.state, skip), Verdict("d"))) or ""
         )
 
 

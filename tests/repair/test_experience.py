@@ -122,7 +122,7 @@ def test_a_call_far_beyond_its_usual_duration_is_told_of() -> None:
 def test_thinking_that_failed_is_told_of() -> None:
     [alert] = raised(NOTHING_LEARNED, ThoughtFailed("case_1", "no answer", "inst_000001", NOW))
     assert alert.kind is AlertKind.THINKING_FAILED
-    assert alert.message == "the model made nothing of case_1 of inst_000001: no answer"
+    assert alert.message == "nothing came of asking about case_1 of inst_000001: no answer"
 
 
 def test_what_is_left_teaches_nothing() -> None:

@@ -19,7 +19,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.runtime.tracebacks import LONGEST, noted, tracebacks_of
 from holdfast.testing.model_script import Entry, Seen, call
 from holdfast.testing.scripted_model import ScriptedModel
-from holdfast.work.failed_attempts import traceback_of
+from holdfast.work.tracebacks import traceback_of
 
 QUICK = {"attempts": 2, "initial": 0.001, "maximum": 0.001}
 BY_SNIPPET = "result = {'paid': pay(amount=7)}"

@@ -183,6 +183,14 @@ class Ground:
         await self._looked_at(instance_id)
         return instance_id
 
+    async def over(self) -> str:
+        """One that has failed, and was then cancelled."""
+        instance_id = await self.failed()
+        answer = await self.scene.admin.post(f"/instances/{instance_id}/cancel")
+        assert answer.status_code == 200, answer.text
+        assert await settled(self.scene, instance_id) == "cancelled"
+        return instance_id
+
     async def _looked_at(self, run_id: str) -> None:
         """Once no model thinks about its failure any more."""
         async with asyncio.timeout(PATIENCE):

@@ -219,7 +219,7 @@ async def test_a_refusal_names_the_role_to_ask_for(scene: Scene) -> None:
     expert = await scene.as_a("interviewer")
     refused = await expert.get("/interactions", headers={"Accept-Language": "zh"})
     assert refused.status_code == 403
-    assert refused.json()["detail"] == "您的角色无权查看：请向管理员申请角色 viewer"
+    assert refused.json()["detail"] == "您的角色无权查看：请向管理员申请角色“查看者”"
 
 
 async def test_a_name_is_judged_without_a_run(scene: Scene) -> None:

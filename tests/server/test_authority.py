@@ -125,7 +125,7 @@ async def with_a_link(ground: Ground) -> Ask:
     return Ask("/login", {"token": await ground.link()})
 
 
-WAITING, FAILED, CHAT = Ground.waiting, Ground.failed, Ground.chat
+WAITING, FAILED, OVER, CHAT = Ground.waiting, Ground.failed, Ground.over, Ground.chat
 ONE_TASK = {"task_id": "002", "context": {"order": "PC-0"}}
 
 TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
@@ -166,7 +166,7 @@ TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
         about(FAILED, "/instances/{}/rerun", {"listener_id": "L001"}),
     ),
     "cancel_instance": (OPERATORS_OF_THE_PLAN, about(WAITING, "/instances/{}/cancel")),
-    "fork_instance": (OPERATORS_OF_THE_PLAN, about(FAILED, "/instances/{}/fork", {"at": 1})),
+    "fork_instance": (OPERATORS_OF_THE_PLAN, about(OVER, "/instances/{}/fork", {"at": 1})),
     "list_cases": (OF_THE_PLAN, about(FAILED, "/instances/{}/cases")),
     "get_case": (OF_THE_PLAN, about(FAILED, "/instances/{}/cases/case_1")),
     "list_patches": (OF_THE_PLAN, about(FAILED, "/instances/{}/patches")),

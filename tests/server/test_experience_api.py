@@ -114,9 +114,7 @@ async def test_a_lesson_of_a_plan_that_has_changed_says_what_it_did(
     app.load_plan_text(GRANT_ACCESS.replace("Will Zhang", "the new one"))
     [lesson] = (await shown(scene.admin, "/lessons"))["lessons"]
     assert lesson["listener_ids"] == []
-    assert lesson["words"] == [
-        '{"listener_id":"@listener","op":"set_args","set":{"employee":"WZ001"}}'
-    ]
+    assert lesson["words"] == ['the listener passes employee = "WZ001"']
 
 
 async def test_lessons_of_plans_that_one_may_not_read_do_not_exist(scene: Scene) -> None:
@@ -219,6 +217,16 @@ async def test_a_lesson_of_a_plan_that_is_gone_is_promoted_nowhere(
     assert "the plan grant_access is not here any more" in answer.json()["detail"]
     [lesson] = (await shown(scene.admin, "/lessons"))["lessons"]
     assert lesson["listener_ids"] == []
+
+
+async def test_a_lesson_that_calls_a_tool_that_is_gone_is_promoted_nowhere(
+    scene: Scene, app: Holdfast
+) -> None:
+    other = {"op": "use_tool", "listener_id": "@listener", "tool": "let_in", "args": {}}
+    lesson_id = await learned(app, "grant_access", "L001", other, 3)
+    answer = await scene.admin.post(f"/lessons/{lesson_id}/promote")
+    assert answer.status_code == 409
+    assert answer.json()["detail"] == "there is no tool let_in any more"
 
 
 async def test_the_client_has_a_method_for_each(scene: Scene) -> None:

@@ -99,9 +99,29 @@ async def test_a_run_that_goes_on_is_not_forked(scene: Scene) -> None:
     instance_id = await start(scene)
     answer = await scene.admin.post(f"/instances/{instance_id}/fork", json={"at": 1})
     assert answer.status_code == 409
-    assert f"{instance_id} is pause: only a run that is over" in answer.json()["detail"]
+    told = f"{instance_id} is pause, and only a run that is over can be forked: cancel it first"
+    assert answer.json()["detail"] == told
     missing = await scene.admin.post("/instances/inst_000404/fork", json={"at": 1})
     assert missing.status_code == 404
+
+
+async def test_one_that_waits_for_a_resume_is_cancelled_first(scene: Scene, office: Office) -> None:
+    office.failures = 1
+    instance_id = await start(scene, "grant_access")
+    assert await settled(scene, instance_id) == "error"
+    at, path = await seq_of(scene, instance_id, "ListenerFailed"), f"/instances/{instance_id}"
+    for language, told in (("en", "cancel it first"), ("zh-CN", "请先取消它")):
+        headers = {"Accept-Language": language}
+        answer = await scene.admin.post(f"{path}/fork", json={"at": at}, headers=headers)
+        assert answer.status_code == 409, answer.text
+        assert told in answer.json()["detail"]
+        assert instance_id in answer.json()["detail"]
+    assert len((await scene.admin.get("/instances")).json()["instances"]) == 1
+    assert (await scene.admin.post(f"{path}/cancel")).status_code == 200
+    fork = (await scene.admin.post(f"{path}/fork", json={"at": at})).json()
+    assert await settled(scene, fork["id"]) == "done"
+    assert (await scene.admin.post(f"{path}/resume")).status_code == 409
+    assert office.count("grant_access") == 2
 
 
 async def test_who_only_looks_does_not_fork(scene: Scene, office: Office) -> None:

@@ -13,6 +13,7 @@ from server_scene import GRANT_ACCESS, Office, Scene, settled, start
 
 from holdfast import Holdfast
 from holdfast.i18n.catalogue import worded
+from holdfast.i18n.message import msg
 from holdfast.model.retry import Cause
 from holdfast.server.schemas.repairs import LONGEST_OPERATIONS
 from holdfast.views import repairs
@@ -171,7 +172,6 @@ async def test_a_rehearsal_says_what_would_happen_and_changes_nothing(
     answer = await operator.post(f"/instances/{instance_id}/patches?rehearse=true", json=body)
     assert answer.status_code == 200, answer.text
     proposal = answer.json()["proposal"]
-    assert proposal["problems"] == []
     assert (proposal["by"], proposal["source"]) == ("some operator", "person")
     assert proposal["level"] == "act"
     assert [one["tool"] for one in proposal["success"]["calls"]] == [
@@ -190,24 +190,73 @@ async def test_a_rehearsal_says_what_would_happen_and_changes_nothing(
     assert (await shown(scene.admin, f"/interactions?run={instance_id}"))["interactions"] == []
 
 
-async def test_a_rehearsal_tells_what_is_wrong_as_an_answer(scene: Scene, office: Office) -> None:
+async def test_a_rehearsal_tells_what_is_wrong_as_a_proposal_does(
+    scene: Scene, office: Office
+) -> None:
     instance_id = await failed(scene, office)
     before = await standing(scene)
     operations = [
         {"op": "skip", "listener_id": "L009"},
         {"op": "set_args", "listener_id": "L001", "drop": ["colour"]},
     ]
-    path = f"/instances/{instance_id}/patches?rehearse=true"
-    answer = await scene.admin.post(path, json={"operations": operations})
-    assert answer.status_code == 200, answer.text
-    proposal = answer.json()["proposal"]
-    missing, colour = proposal["problems"]
+    told = []
+    for how in ("", "?rehearse=true"):
+        path = f"/instances/{instance_id}/patches{how}"
+        answer = await scene.admin.post(path, json={"operations": operations})
+        assert answer.status_code == 422, answer.text
+        told.append([one["message"] for one in answer.json()["problems"]])
+    assert told[0] == told[1]
+    missing, colour = told[0]
     assert missing.startswith("operations[0].listener_id: ")
     assert "L009" in missing
     assert colour.startswith("operations[1].drop[0]: ")
-    assert proposal["digest"] == proposal["consent"] == ""
-    assert proposal["success"] is proposal["failure"] is None
     assert await standing(scene) == before
+
+
+async def test_a_question_tells_its_proposer_that_only_another_may_approve(
+    scene: Scene, office: Office
+) -> None:
+    instance_id = await failed(scene, office)
+    proposer = await scene.somebody(roles=["operator", "approver"], name="proposer")
+    answer = await proposer.post(f"/instances/{instance_id}/patches", json=ASKED)
+    question = answer.json()["interaction"]
+    why = "you proposed this repair: another person must approve it"
+    assert (question["mayAnswer"], question["mayNotBecause"]) == (True, None)
+    assert question["mayNotApproveBecause"] == why
+    path = f"/interactions/{question['requestId']}"
+    [listed] = (await shown(proposer, f"/interactions?run={instance_id}"))["interactions"]
+    assert listed["mayNotApproveBecause"] == why
+    told = (await proposer.get(path, headers=CHINESE)).json()["mayNotApproveBecause"]
+    assert told == worded(msg(why), "zh") != why
+    for role in ("approver", "admin"):
+        other = await scene.as_a(role)
+        assert (await shown(other, path))["mayNotApproveBecause"] is None
+    viewer = await shown(await scene.as_a("viewer"), path)
+    assert (viewer["mayAnswer"], viewer["mayNotApproveBecause"]) == (False, None)
+
+    refused = await answered(proposer, question["requestId"], "refuse")
+    assert refused.json()["mayNotApproveBecause"] is None
+    case = (await shown(proposer, f"/instances/{instance_id}/cases/case_2"))["case"]
+    assert (case["refused_by"], case["reason"]) == ("proposer", "not like this")
+
+
+async def test_an_unknown_key_of_the_body_is_told_with_what_may_be_meant(
+    scene: Scene, office: Office
+) -> None:
+    instance_id = await failed(scene, office)
+    for path, body, key, meant in (
+        ("patches", {"operation": BY_ID}, "operation", "did you mean operations?"),
+        ("patches", {"nonsense": 1}, "nonsense", "known are operations, reason, listener_id, to_"),
+        ("fork", {"At": 1}, "At", "did you mean at?"),
+        ("fork", {"sequence": 1}, "sequence", "known are at"),
+    ):
+        answer = await scene.admin.post(f"/instances/{instance_id}/{path}", json=body)
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["fields"][key].startswith(f"unknown key: {meant}")
+    many = {f"{number}": 1 for number in range(30)}
+    answer = await scene.admin.post(f"/instances/{instance_id}/patches", json=many)
+    told = list(answer.json()["fields"].values())
+    assert [one.startswith("unknown key") for one in told] == [True] * 10 + [False] * 20
 
 
 async def test_a_proposal_is_a_question_and_its_answer_repairs_the_run(

@@ -242,7 +242,7 @@ def test_a_plan_with_many_mistakes_reports_them_all_with_line_and_column() -> No
         ("33:5:", "unknown key 'succes_output'; did you mean success_output?"),
         ("35:42:", "the cycle L004 → L005 → L004 can never end"),
         ("38:5:", "listeners[5] lacks the key trigger_condition"),
-        ("42:12:", "there is no argument of apply_computer 'who'"),
+        ("42:12:", "apply_computer takes no argument 'who'; it takes"),
         ("43:31:", 'computer_model.type: there is no field type "radoi": did you mean radio?'),
         ("44:12:", "attempts must be between 1 and 100, not 0"),
         ("45:5:", "code_snippet belongs to listeners of type code; this one is of type tool"),

@@ -55,8 +55,9 @@ from holdfast.errors import (
     TransientError,
 )
 from holdfast.model.retry import FailureKind
-from holdfast.work.failed_attempts import asked_by, traceback_of
+from holdfast.work.failed_attempts import asked_by
 from holdfast.work.failures import classify, status_of, words_of
+from holdfast.work.tracebacks import traceback_of
 
 DOUBT = FailureKind.UNKNOWN
 UNSENT = FailureKind.TRANSIENT

@@ -144,16 +144,17 @@ class Driver:
         return not paused or bool(await self.backend.open_questions(point.run_id))
 
     async def asked(self, run_id: str) -> bool:
-        """Ask the oldest question that is open; False when the person leaves it for later."""
+        """Ask the oldest question that is open and for this person; False when they leave it for
+        later, or there is none such."""
         questions = await self.backend.open_questions(run_id)
-        if not questions:
-            return True
-        more = await rehearsal_asked(self.backend, questions[0])
-        given = await ask(questions[0].request, more=more)
+        ours = next((one for one in questions if one.is_ours), None)
+        if ours is None:
+            return not questions
+        given = await ask(ours.request, more=await rehearsal_asked(self.backend, ours))
         if given is None:
             return False
         try:
-            await self.backend.answer(given.response(questions[0].question_id))
+            await self.backend.answer(given.response(ours.question_id))
         except (AlreadyAnswered, TooLate, InvalidAnswer) as error:
             say(*rows(str(error), ""))
         return True

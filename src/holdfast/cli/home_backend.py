@@ -80,9 +80,8 @@ class HomeBackend(ViewReader):
         agents: LeftOut = NONE_LEFT_OUT,
         language: str = "en",
     ) -> None:
-        super().__init__(RunReader.of(app), language)
+        super().__init__(RunReader.of(app), language, by)
         self.app = app
-        self._by = by
         self._plans = plans
         self._agents = agents
 

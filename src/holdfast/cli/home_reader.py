@@ -34,6 +34,11 @@ V = TypeVar("V")
 LOOK_AGAIN = 0.25
 """Seconds between two looks at a journal that another process writes."""
 
+ANOTHER_PERSON = (
+    "you proposed this repair: another person must approve it. In a home all are local: make them "
+    "a token (`holdfast token create NAME --role approver`), serve the home (`holdfast serve`), "
+    "and they may approve it there"
+)
 PATIENCE = 8
 """How many looks without news end the wait where no process drives the runs."""
 
@@ -43,9 +48,10 @@ class ViewReader:
 
     look_again = LOOK_AGAIN
 
-    def __init__(self, views: RunReader, language: str = "en") -> None:
+    def __init__(self, views: RunReader, language: str = "en", by: str = "") -> None:
         self.views = views
         self._language = language
+        self._by = by
 
     def _told(self, update: V) -> V:
         from holdfast.views.wire import in_language
@@ -70,10 +76,20 @@ class ViewReader:
         return "" if line is None else line.about
 
     async def question(self, question_id: str) -> InteractionView | None:
-        return await self.views.question(question_id)
+        found = await self.views.question(question_id)
+        return None if found is None else await self._for_us(found)
 
     async def open_questions(self, run_id: str) -> list[InteractionView]:
-        return [one async for one in self.views.open_questions(run_id)]
+        return [await self._for_us(one) async for one in self.views.open_questions(run_id)]
+
+    async def _for_us(self, asked: InteractionView) -> InteractionView:
+        """All who use a home have one name, which may not approve what it proposed."""
+        from holdfast.runtime.identity import LOCAL
+        from holdfast.views.repairs import proposer
+
+        by = await proposer(self.views, asked.run_id, asked.request) if asked.is_open else ""
+        own = by and by == (self._by or LOCAL)
+        return replace(asked, why_not_approve=ANOTHER_PERSON) if own else asked
 
     async def cases(self, run_id: str) -> list[CaseView]:
         from holdfast.views import repairs

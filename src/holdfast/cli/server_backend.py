@@ -402,6 +402,8 @@ def _question(told: Told) -> InteractionView:
         closed_at=told["closedAt"],
         request=request,
         about=told.get("about", ""),
+        why_not=told.get("mayNotBecause") or "",
+        why_not_approve=told.get("mayNotApproveBecause") or "",
     )
 
 

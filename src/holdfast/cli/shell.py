@@ -14,6 +14,7 @@ import asyncio
 import inspect
 import logging
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Coroutine
@@ -29,6 +30,7 @@ from holdfast.errors import (
     CallerError,
     HoldfastError,
     InvalidAnswer,
+    NotFound,
     OperatorError,
     PatchRejected,
     PlanRejected,
@@ -53,6 +55,9 @@ EXIT_CODES = (
     "Exit codes: 0 done; 1 failed or refused; 2 wrong usage; 3 the run waits for a resume;"
     " 4 the run waits for a person; 5 the run was cancelled; 130 interrupted."
 )
+
+
+_NO_RUN = re.compile(r"there is no run \S+")
 
 
 def optional(name: str, metavar: str, text: str, **more: Any) -> Any:
@@ -407,6 +412,8 @@ def _sentence(error: HoldfastError) -> str:
             return "\n".join([f"{count} found", *(f"  {one}" for one in problems)])
         case InvalidAnswer(fields=wrong) if wrong:
             return f"{error}: " + "; ".join(f"{name}: {why}" for name, why in wrong.items())
+        case NotFound() if _NO_RUN.fullmatch(str(error)):
+            return f"{error}: `holdfast runs` lists them"
     return str(error) or type(error).__name__
 
 

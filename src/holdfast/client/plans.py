@@ -155,7 +155,7 @@ class Instances(Resource):
         to_current: bool = False,
         language: str | None = None,
     ) -> Answer:
-        """What such a change would do, or its `problems`; nothing is changed."""
+        """What such a change would do; nothing is changed. PatchRejected as by `propose`."""
         body = _patch(operations, reason, listener_id, to_current)
         path = _patches(instance_id)
         return answered(await self._transport.post_in(language, path, body, rehearse=True))

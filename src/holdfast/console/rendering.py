@@ -20,11 +20,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from holdfast.console import icons, words
+from holdfast.console import icons, repair_words, words
 from holdfast.console.assets import address, imported_by, texts_in
 from holdfast.console.formatting import iso, query, seen
 from holdfast.i18n.catalogue import LANGUAGES, LOCALES, catalogue, said
 from holdfast.i18n.message import Message, span
+from holdfast.i18n.terms import role_name
 from holdfast.language.display import clip, unquoted
 from holdfast.model.rows import QuestionQuery
 from holdfast.server.auth.authentication import Caller
@@ -66,6 +67,7 @@ def environment(language: str, root: str) -> Environment:
         nt=words.nt,
         pt=words.pt,
         words=words,
+        repair_words=repair_words,
         language=language,
         languages=LANGUAGES,
         root=root,
@@ -80,6 +82,7 @@ def environment(language: str, root: str) -> Environment:
         seen=lambda text: seen(read(text)),
         spoken=spoken,
         unquoted=unquoted,
+        role=role_name,
         labelled=lambda text: said(text, language),
         clipped=lambda text, columns: clip(read(text), columns),
         iso=iso,

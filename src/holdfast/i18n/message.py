@@ -54,7 +54,7 @@ def msg(form: str, /, **params: Param) -> str:
     return remade(form.format_map(params), form, params)
 
 
-SEPARATORS = (msgid("; "),)
+SEPARATORS = (msgid("; "), msgid(", "))
 """Those that other languages write otherwise."""
 
 

@@ -5,9 +5,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from holdfast.i18n.message import msgid
+from holdfast.i18n.message import msgid, pmsg
+
+_ROLES: Final[Mapping[str, str]] = {
+    "viewer": pmsg("role", "viewer"),
+    "operator": pmsg("role", "operator"),
+    "approver": pmsg("role", "approver"),
+    "author": pmsg("role", "author"),
+    "admin": pmsg("role", "admin"),
+}
+
+
+def role_name(role: str) -> str:
+    """A role of ours as a word; any other is its author's."""
+    return _ROLES.get(role, role)
+
 
 TERMS: Final = (
     msgid("run"),

@@ -12,7 +12,6 @@ from holdfast.errors import (
     AuthorError,
     CallerError,
     InvalidAnswer,
-    NotAllowed,
     NotFound,
     TooLate,
 )
@@ -21,6 +20,7 @@ from holdfast.forms.validation import refuse_overlong
 from holdfast.forms.values import Refusal, clean, is_empty
 from holdfast.i18n.message import msg, term
 from holdfast.interactions.handlers import Handlers
+from holdfast.interactions.repairs import RepairAnswers, is_about_a_repair
 from holdfast.journal.port import NOTHING, Attached, ExpiringValue, QuestionRow
 from holdfast.journal.vault import SecretScope, Vault, sealed_answer
 from holdfast.language.strict import strict_json, strict_text
@@ -84,6 +84,7 @@ def _custom_option(request: InteractionRequest, option_id: str | None) -> Intera
 class InteractionService:
     def __init__(self, engine: Engine, handlers: Handlers, vault: Vault) -> None:
         self.engine = engine
+        self.repairs = RepairAnswers(engine)
         self.handlers = handlers
         self.vault = vault
 
@@ -126,24 +127,11 @@ class InteractionService:
             # What a handler puts into secret fields is sealed too.
             known, more = await self._sealed(request.form, resolution.data, row, by)
             resolution, kept = replace(resolution, data=known), kept + more
-        versions = self._versions(request)
-        command = c.Answer(row.question_id, by, named, data, feedback, resolution, versions)
+        command = c.Answer(row.question_id, by, named, data, feedback, resolution)
+        if is_about_a_repair(request):
+            return await self.repairs.answer(row.run_id, request, command)
         attached = Attached(kept=kept) if kept else NOTHING
-        try:
-            return await self.engine.submit(row.run_id, command, attached=attached)
-        except NotAllowed:
-            if versions is not None:
-                review = c.ReviewProposal(str(request.context["case_id"]), versions)
-                await self.engine.submit(row.run_id, review)
-            raise
-
-    def _versions(self, request: InteractionRequest) -> Mapping[str, str] | None:
-        """Of a repair that is asked about: those of its tools, as they are here and now."""
-        names = request.context.get("repair_tools")
-        if not isinstance(names, list):
-            return None
-        facts = {str(name): self.engine.worker.tool_facts(str(name)) for name in names}
-        return {name: "" if one is None else one.version for name, one in facts.items()}
+        return await self.engine.submit(row.run_id, command, attached=attached)
 
     async def _sealed(
         self, form: Form, data: Mapping[str, Json], row: QuestionRow, by: str

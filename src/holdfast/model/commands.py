@@ -352,17 +352,20 @@ class ProposePatch:
 
 @record
 class ReviewProposal:
-    """A proposal may be stale: the run has moved on, or the tools that it names have other versions
-    by now. Then it is withdrawn, and the failure looked at anew. `versions` are those of today."""
+    """A proposal may be stale: the run or another of its tree has moved on, or the tools that it
+    names have other versions by now. Then it is withdrawn, and the failure looked at anew.
+    `versions` and `elsewhere` are those of today."""
 
     case_id: str
     versions: Mapping[str, str]
+    elsewhere: frozenset[str] = frozenset()
 
 
 @record
 class Answer:
     """`resolution` is what the handler of a CUSTOM option made of the answer, `versions` are those
-    of the tools that a repair names."""
+    of the tools that a repair names, and `elsewhere` are tools that other runs of the tree have
+    called."""
 
     question_id: str
     by: str
@@ -371,6 +374,7 @@ class Answer:
     feedback: str | None = None
     resolution: Resolution | None = None
     versions: Mapping[str, str] | None = None
+    elsewhere: frozenset[str] = frozenset()
 
 
 @record

@@ -49,7 +49,9 @@ class ForkedStep:
 @record
 class Fork:
     """`origin` as it was after its event `seq`. `wanting` has the people who want what it did, and
-    how they said so; `secrets` names the references that open in the origin only."""
+    how they said so; `secrets` names the references that open in the origin only. `refused` are
+    digests of the operations that people refused there, or that did not help; `called` are the
+    tools that the runs of its tree have called."""
 
     origin: str
     seq: int
@@ -59,3 +61,5 @@ class Fork:
     steps: tuple[ForkedStep, ...] = ()
     wanting: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()

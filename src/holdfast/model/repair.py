@@ -19,6 +19,7 @@ MOST_OPERATIONS: Final = 12
 MOST_NEW_LISTENERS: Final = 8
 MOST_PATCHES: Final = 8
 MOST_CASES: Final = 16
+MOST_LOOKS: Final = 64
 MOST_REQUESTS: Final = 6
 MOST_REQUESTS_OF_A_CASE: Final = 3
 MOST_TOKENS: Final = 40_000
@@ -147,7 +148,12 @@ class Rehearsal:
 @record
 class Verdict:
     """What is to be said of a patch. `digest` names the plan that results, `problems` are why it is
-    refused; `versions` are those of all tools that it names, and `consent` binds all of it."""
+    refused; `versions` are those of all tools that it names, and `consent` binds all of it.
+
+    `fresh` are the tools that it would have called, whose effects cannot be had twice, and that
+    nothing in the tree of runs had called; `values` is the digest of what stood at the paths that
+    it `reads`.
+    """
 
     digest: str
     level: Level = Level.ACT
@@ -157,6 +163,9 @@ class Verdict:
     failure: Rehearsal | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     consent: str = ""
+    fresh: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    values: str = ""
 
 
 @record

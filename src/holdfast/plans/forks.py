@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.decide import blank
+from holdfast.core.plan.fitting import refused_in
 from holdfast.core.plan.forking import Origin, children_in_doubt, fork_of, origin_at, refuse_alive
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import REGISTERED, RunState
@@ -25,6 +26,7 @@ from holdfast.model.recorded import Event
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.machines import as_plan, definition_of
 from holdfast.runtime.registry import compiled
+from holdfast.runtime.relatives import called_in_tree
 
 
 async def fork(engine: Engine, run_id: str, seq: int, by: str) -> RunState:
@@ -39,7 +41,9 @@ async def fork(engine: Engine, run_id: str, seq: int, by: str) -> RunState:
     children = children_in_doubt(origin)
     untouched = [one for one in children if not await _has_acted(engine, one)]
     wanting = await _wanting(engine, now, plan.digest)
-    taken = await asyncio.to_thread(fork_of, origin, untouched, wanting)
+    called = await called_in_tree(engine, now)
+    of = (origin, untouched, wanting, refused_in(now), called)
+    taken = await asyncio.to_thread(fork_of, *of)
     number = await engine.journal.next_number("inst")
     return await engine.begin(f"inst_{number:06d}", plan, c.StartFork(taken, by))
 

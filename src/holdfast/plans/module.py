@@ -20,6 +20,7 @@ from typing import Any
 from holdfast.core.interactions.answers import option_for_data
 from holdfast.core.plan.cases import case_id_for
 from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.spent import is_alone
 from holdfast.core.plan.state import PlanState
 from holdfast.core.storing import plan_digest
 from holdfast.errors import (
@@ -258,7 +259,8 @@ class PlannerAgent:
             return advice, None
         look = await self._look(effect, state)
         policy, found = state.plan.plan.repair, look is not None and look.proposal
-        if look is not None and found and not look.thinks and auto_covers(policy, found):
+        alone = is_alone(state)
+        if look and found and not look.thinks and auto_covers(policy, found, alone=alone):
             return Mend(look.diagnosis, found, advice.why), None
         return advice, None if look is None else self._heard_first(look)
 

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from holdfast.core.plan.fitting import frozen
 from holdfast.core.plan.state import PlanState
 from holdfast.core.repair.difference import difference
-from holdfast.core.repair.operations import read_operations
+from holdfast.core.repair.operations import read_operations, touched
 from holdfast.core.repair.state import CaseState
 from holdfast.errors import NotFound, OperatorError, PatchRejected
 from holdfast.i18n.message import msg
@@ -246,10 +246,16 @@ class Repairer:
         by: str = LOCAL,
         listener_id: str = "",
     ) -> Proposal:
-        """Ask for consent to a person's own patch; PatchRejected with all that is wrong with it."""
+        """Ask for consent to a person's own patch; PatchRejected with all that is wrong with it. It
+        mends the failed listener that it changes, unless another is named."""
         proposal = await self.proposal(run_id, operations, reason=reason, by=by)
         if proposal.verdict.problems:
             raise PatchRejected(proposal.verdict.problems)
+        if not listener_id:
+            changed = touched(read_operations(operations))
+            failed = as_plan(await self._engine.state(run_id)).failed
+            mended = [one for one in failed if one in changed]
+            listener_id = mended[0] if len(mended) == 1 else ""
         await self._engine.submit(run_id, c.ProposePatch(proposal, by, listener_id))
         return proposal
 

@@ -6,7 +6,8 @@
 All problems are found at once, also where some operations cannot be carried out (`feasible`).
 What was wrong with the plan before is not the patch's fault; what is wrong with the plan after it,
 and was not before, is. Consent is bound to the run, the case, the base, the operations, the plan
-that results and the versions of all tools that the patch names.
+that results and the versions of all tools that the patch names, to what the patch would be the
+first to call, and to the values that it reads.
 
 Who is no person may do less (`touches`, `secrecy`): a model, a rule, a lesson.
 """
@@ -17,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from holdfast.core.plan.advice import as_patched
-from holdfast.core.plan.fitting import past_problems, standing_problems
+from holdfast.core.plan.fitting import past_problems, standing_problems, values_at
 from holdfast.core.plan.state import PlanState
 from holdfast.core.repair.operations import Operation, patched
 from holdfast.core.repair.rehearsal import rehearse as rehearsal_of
@@ -26,17 +27,19 @@ from holdfast.core.storing import plan_digest
 from holdfast.errors import HoldfastError
 from holdfast.i18n.message import msg
 from holdfast.language.display import clip
+from holdfast.language.facts import ROOTS
 from holdfast.language.strict import canonical_json, digest
 from holdfast.model.plan import Plan
+from holdfast.model.record import replacing
 from holdfast.model.repair import Level, PlanPatch, Rehearsal, Verdict
 from holdfast.model.values import Json
 from holdfast.repair.absences import absences
 from holdfast.repair.changes import changes_of, places_of
 from holdfast.repair.feasible import feasible
 from holdfast.repair.levels import Grading, highest
-from holdfast.repair.parts import tools_called
+from holdfast.repair.parts import read_by, tools_called
 from holdfast.repair.provenance import NEW, Literal, Source
-from holdfast.repair.repeats import ELSEWHERE, Repeat, repeats
+from holdfast.repair.repeats import ELSEWHERE, Repeat, acting_tools, repeats
 from holdfast.repair.secrecy import moved_secrets, written_secrets
 from holdfast.repair.surroundings import Surroundings
 from holdfast.repair.touches import Touch, touches
@@ -45,6 +48,8 @@ from holdfast.source.locations import LONGEST_MESSAGE, MOST_REPORTED, Finding
 
 PERSON: Final = "person"
 """The source of a patch that a person wrote."""
+
+_with = replacing(Verdict)
 
 _MOST_VALUES: Final = 20
 _LONGEST_VALUE: Final = 80
@@ -84,16 +89,18 @@ def judge(
     return judgement.verdict(problems)
 
 
-def consent_of(run_id: str, patch: PlanPatch, plan: str, versions: Mapping[str, str]) -> str:
-    """What consent to a patch is bound to; `plan` is the digest of the plan that results."""
+def consent_of(run_id: str, patch: PlanPatch, verdict: Verdict) -> str:
+    """What consent to a patch is bound to."""
     return digest(
         {
             "run": run_id,
             "case": patch.case_id,
             "base": patch.base,
             "operations": list(patch.operations),
-            "digest": plan,
-            "versions": dict(versions),
+            "digest": verdict.digest,
+            "versions": dict(verdict.versions),
+            "fresh": list(verdict.fresh),
+            "values": verdict.values,
         }
     )
 
@@ -174,18 +181,21 @@ class _Judgement:
         success: Rehearsal | None = None,
         failure: Rehearsal | None = None,
     ) -> Verdict:
-        versions = self.versions()
-        consent = consent_of(self.state.run_id, self.patch, self.digest, versions)
-        return Verdict(
+        reads = self.reads()
+        verdict = Verdict(
             digest=self.digest,
             level=self.level(),
             problems=_reported(problems),
             warnings=tuple(self.warnings(success)),
             success=success,
             failure=failure,
-            versions=versions,
-            consent="" if problems else consent,
+            versions=self.versions(),
+            fresh=self.fresh(),
+            reads=reads,
+            values=values_at(self.state, reads),
         )
+        consent = "" if problems else consent_of(self.state.run_id, self.patch, verdict)
+        return _with(verdict, consent=consent)
 
     def level(self) -> Level:
         return Level.ACT if self.repeats else highest(one.level for one in self.grades)
@@ -196,6 +206,16 @@ class _Judgement:
         names = sorted({name for one in concerned for name in tools_called(one)})
         facts = {name: self.known.tools.get(name) for name in names}
         return {name: one.version if one else "" for name, one in facts.items()}
+
+    def fresh(self) -> tuple[str, ...]:
+        """The tools that nothing has called so far, and whose effects cannot be had twice."""
+        acting = acting_tools(self.state, self.changes, self.known)
+        return tuple(sorted(acting - {one.tool for one in self.repeats}))
+
+    def reads(self) -> tuple[str, ...]:
+        """The paths of all values that what the patch brings or changes takes from tasks."""
+        paths = {path for one in self.changes.listeners for path in read_by(one.after)}
+        return tuple(sorted(".".join(path) for path in paths if path[0] not in ROOTS))
 
     def warnings(self, success: Rehearsal | None) -> Iterator[str]:
         yield from map(_told_repeat, self.repeats)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from holdfast.core.plan.fitting import brings_calls, refused_in
 from holdfast.core.plan.state import PlanState
 from holdfast.core.repair.state import operations_digest
 from holdfast.core.run.state import EMPTY
@@ -38,7 +39,7 @@ from holdfast.repair.diagnoses import diagnosis_of
 from holdfast.repair.drafts import Draft, Rank
 from holdfast.repair.lessons import id_of
 from holdfast.repair.relative import absolute
-from holdfast.repair.rules import MOST_CANDIDATES, drafts, refused_in
+from holdfast.repair.rules import MOST_CANDIDATES, drafts
 from holdfast.repair.surroundings import Surroundings
 from holdfast.repair.words import described
 
@@ -118,12 +119,14 @@ def sound_candidates(
     return tuple(one.proposal for one in found)
 
 
-def auto_covers(policy: RepairPolicy, proposal: Proposal) -> bool:
+def auto_covers(policy: RepairPolicy, proposal: Proposal, *, alone: bool = True) -> bool:
     """Whether the author lets this be applied without a person. A lesson is, at the level at which
     people consented to it, as long as no effect would be repeated; what a rule only guessed is
-    not."""
+    not. Only a run that is `alone` in its tree knows what has been called."""
     level, source, shown = proposal.verdict.level, proposal.patch.source, proposal.shown
     if policy.mode is not RepairMode.AUTO or proposal.verdict.problems:
+        return False
+    if not alone and brings_calls(proposal):
         return False
     if source.startswith(_LESSON):
         learned = shown.get("lesson", {})

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Final, TypeAlias
 
+from holdfast.core.plan.fitting import refused_in
 from holdfast.core.plan.state import PlanState
 from holdfast.core.repair.state import operations_digest
 from holdfast.model.repair import Diagnosis, PlanPatch
@@ -80,8 +81,3 @@ def drafts(
     refused = refused_in(state)
     kept = (one for name, one in best.items() if name not in refused)
     return tuple(islice(kept, MOST_CANDIDATES))
-
-
-def refused_in(state: PlanState) -> frozenset[str]:
-    """Digests of operations that people refused in this run, or that did not help."""
-    return frozenset(name for case in state.repair.cases.values() for name in case.refused)

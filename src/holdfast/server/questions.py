@@ -38,6 +38,7 @@ from holdfast.runtime.audit import request_digest
 from holdfast.runtime.four_eyes import refusal, wanting_now
 from holdfast.server.auth.authentication import ANSWER, Caller
 from holdfast.server.auth.principal import CONVERSATIONS, WANTS_IT, Principal, may_answer, run_of
+from holdfast.views import repairs
 from holdfast.views.records import InteractionView, about_row
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 PAGE: Final = 20
 MOST_PAGES_READ: Final = 100
 """How far a list goes on among questions that the caller may not see."""
+
+_REASONS: Final = ("mayNotBecause", "mayNotApproveBecause")
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,14 @@ class Questions:
         )
         return refusal(how) if how is not None and reason == WANTS_IT else reason
 
+    async def why_not_approve(self, question: Question) -> str | None:
+        """Why the caller, who may answer, may only refuse, or None."""
+        reader, row = self._services.reader, question.row
+        by = await repairs.proposer(reader, row.run_id, question.request)
+        if by and by == self.caller.principal.id:
+            return msg("you proposed this repair: another person must approve it")
+        return None
+
     async def who_wants(self, question: Question) -> Mapping[str, str]:
         """Under four eyes: who wants the call that waits for consent, and how they said so."""
         if not self._under_four_eyes(question):
@@ -231,6 +242,7 @@ class Questions:
     ) -> dict[str, Any]:
         """As `shown`, where its run has been read already."""
         reason = await self._reason(question)
+        but = None if reason is not None else await self.why_not_approve(question)
         shown = {
             **card(question.request),
             **_standing(question.row, question.request),
@@ -241,6 +253,7 @@ class Questions:
             "reminded": 0 if state is None else state.reminded,
             "mayAnswer": reason is None,
             "mayNotBecause": reason,
+            "mayNotApproveBecause": but,
             **await self._four_eyes(question),
             "serverTime": self._services.now(),
         }
@@ -351,7 +364,7 @@ def _in_language(shown: dict[str, Any], language: str) -> dict[str, Any]:
     """With its texts in the reader's language; English is what they are in."""
     if language not in LOCALES:
         return shown
-    told = _told(shown, language, "title", "message", "details", "mayNotBecause")
+    told = _told(shown, language, "title", "message", "details", *_REASONS)
     words = ("label", "description", "inputPrompt", "consequence")
     told["options"] = [_told(one, language, *words) for one in shown["options"]]
     if fields := shown.get("form"):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any, Final, NoReturn
 
@@ -38,6 +38,7 @@ from holdfast.server.auth.authentication import PROOFS, acting_as, identify
 from holdfast.server.middleware.idempotency import HEADER, way_to_answer_again
 from holdfast.server.problems import JSON, refusal
 from holdfast.server.services import Services, served
+from holdfast.server.validation_messages import with_hints
 
 UNSAFE: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -62,6 +63,9 @@ class Endpoint:
         self._call = route.endpoint
         self._parameters = [(name, fields) for name, fields in parameters.items() if fields]
         self._body = takes.body_params
+        self._keys = [
+            name for one in takes.body_params for name in _keys(one.field_info.annotation)
+        ]
         self._asked = [(str(one.name), one.call) for one in takes.dependencies if one.call]
         self._itself = takes.request_param_name
         self._status = route.status_code or 200
@@ -90,7 +94,7 @@ class Endpoint:
         if self._body:
             found, wrong = await request_body_to_args(self._body, body, embed_body_fields=False)
             values |= found
-            errors += wrong
+            errors += with_hints(wrong, self._keys) if wrong else ()
         if errors:
             raise RequestValidationError(errors)
         return values
@@ -184,6 +188,12 @@ class Route(APIRoute):
             if plans.changes == seen:
                 raise
         return await self._endpoint.answer(request, request.given, known)
+
+
+def _keys(body: Any) -> Iterator[str]:
+    """The names under which a body has its values."""
+    for name, field in getattr(body, "model_fields", {}).items():
+        yield field.alias or name
 
 
 def _refuse_nul(request: Request) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.i18n.message import Message, msg, msgid
+from holdfast.language.spelling import MOST_UNKNOWN, remedy
 
 _FORMS: Final[Mapping[str, str]] = {
     "missing": msgid("Field required"),
@@ -48,6 +49,20 @@ def validation_message(found: Mapping[str, Any]) -> str:
     if text.startswith(_WANTED):
         return msg("Input should be {wanted}", wanted=text.removeprefix(_WANTED))
     return str(text)
+
+
+def with_hints(found: Iterable[Any], known: Collection[str]) -> Iterator[Any]:
+    """The findings about a body that knows these keys; of an unknown one what may be meant."""
+    unknown = 0
+    for one in found:
+        if one["type"] == "extra_forbidden" and len(one["loc"]) == 2 and unknown < MOST_UNKNOWN:
+            unknown += 1
+            hint = remedy(
+                str(one["loc"][1]), known, msg("known are {names}", names=", ".join(known))
+            )
+            yield {**one, "msg": msg("unknown key: {hint}", hint=hint)}
+        else:
+            yield one
 
 
 def _filled(form: str, context: Mapping[str, Any]) -> str:

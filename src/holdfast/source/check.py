@@ -43,7 +43,7 @@ from holdfast.model.plan import (
 from holdfast.model.values import Json, JsonObject
 from holdfast.source.flow import flow_problems
 from holdfast.source.locations import Finding, Path
-from holdfast.source.names import not_known, not_looking, only_looks, unknown
+from holdfast.source.names import no_argument, not_known, not_looking, only_looks, unknown
 from holdfast.source.numbers import range_problems, wait_problems
 from holdfast.source.repairs import repair_problems
 from holdfast.source.retry import retry_problems
@@ -200,7 +200,7 @@ class _Checker:
         names = _argument_names(self.catalog.tools, tool)
         for name in args:
             if names is not None and name not in names:
-                message = unknown(msg("argument of {tool}", tool=tool), name, names)
+                message = no_argument(tool, name, names)
                 yield Finding((*path, "args", name), message, at_key=True)
 
     def code_action(self, action: CodeAction, path: Path) -> Iterator[Finding]:

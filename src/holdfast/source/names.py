@@ -6,12 +6,14 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from holdfast.i18n.message import msg, term
+from holdfast.language.display import clip
 from holdfast.language.spelling import nearest
 from holdfast.source.locations import Finding, Path
 
 READ_ONLY_PREFIXES: Final = ("query_", "check_")
 
 _MOST_NAMES_COMPARED: Final = 200
+_LONGEST_LIST: Final = 200
 
 
 def unknown(kind: str, name: str, known: Collection[str]) -> str:
@@ -23,6 +25,17 @@ def unknown(kind: str, name: str, known: Collection[str]) -> str:
             meant=meant,
         )
     return msg("there is no {kind} {name!r}", kind=kind, name=name)
+
+
+def no_argument(tool: str, name: str, known: Collection[str]) -> str:
+    """A tool that does not take what it is called with, and what it takes."""
+    told = {"tool": tool, "name": name}
+    if meant := meant_by(name, known):
+        return msg(
+            "{tool} takes no argument {name!r}; did you mean {meant!r}?", **told, meant=meant
+        )
+    names = clip(", ".join(known), _LONGEST_LIST) if known else msg("no arguments at all")
+    return msg("{tool} takes no argument {name!r}; it takes {names}", **told, names=names)
 
 
 def meant_by(name: str, known: Collection[str]) -> str | None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.core.plan.cases import REFUSE
 from holdfast.core.plan.state import PlanState
 from holdfast.core.repair.operations import operations_from_json, patched
 from holdfast.core.repair.state import CaseState
+from holdfast.core.run.state import QuestionState
 from holdfast.model.interaction import REPAIR
+from holdfast.model.repair import CaseStatus
 from holdfast.repair.words import described
 from holdfast.views.records import CaseView, PatchView
 
@@ -28,7 +31,17 @@ def case_view(state: PlanState, case: CaseState) -> CaseView:
         proposal=case.proposal,
         question_id=_asked(state, case),
         patch_id=case.patch_id,
+        refused_by=_refused_by(state, case),
     )
+
+
+def _refused_by(state: PlanState, case: CaseState) -> str:
+    """Of a case that is open again; also where something else is proposed by now."""
+    if case.status not in (CaseStatus.OPEN, CaseStatus.PROPOSED):
+        return ""
+    asked = (one for one in state.questions.values() if _concerns(one, case) and one.closed_at)
+    last = max(asked, key=lambda one: one.opened_seq, default=None)
+    return last.by or "" if last is not None and last.option_id == REFUSE else ""
 
 
 def _asked(state: PlanState, case: CaseState) -> str | None:
@@ -37,7 +50,10 @@ def _asked(state: PlanState, case: CaseState) -> str | None:
 
 
 def _is_about(state: PlanState, question_id: str, case: CaseState) -> bool:
-    question = state.questions[question_id]
+    return _concerns(state.questions[question_id], case)
+
+
+def _concerns(question: QuestionState, case: CaseState) -> bool:
     return question.purpose == REPAIR and question.request.context["case_id"] == case.case_id
 
 

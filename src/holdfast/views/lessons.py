@@ -20,11 +20,11 @@ from holdfast.errors import HoldfastError, NotAllowed, NotFound, PatchRejected
 from holdfast.i18n.message import msg
 from holdfast.journal.port import Journal
 from holdfast.journal.reading import refuse_empty
-from holdfast.language.display import clip
-from holdfast.language.strict import canonical_json
+from holdfast.model.plan import Plan
 from holdfast.model.repair import Lesson, LessonState
 from holdfast.model.values import JsonObject
 from holdfast.repair.lessons import Place, id_of, listener_digest, place_of
+from holdfast.repair.parts import tools_called
 from holdfast.repair.relative import absolute
 from holdfast.repair.words import described
 from holdfast.runtime.background import BackgroundTasks
@@ -36,12 +36,11 @@ from holdfast.runtime.registry import DefinitionRegistry
 from holdfast.source.plan_text import plan_text
 from holdfast.views import homes
 from holdfast.views.experience import LessonView, Promotion
+from holdfast.views.lesson_words import kept_words
 from holdfast.views.reader import PLAN
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
-
-_LONGEST: Final = 200
 
 
 @asynccontextmanager
@@ -99,13 +98,20 @@ class Lessons:
         return await self.one(lesson_id)
 
     async def promoted(self, lesson_id: str) -> Promotion:
-        """What the plan would be with the repair in it; NotAllowed where it has none such part."""
+        """What the plan would be with the repair in it; NotAllowed where it has none such part, or
+        a tool that it would call is gone."""
         lesson = self._lesson(lesson_id)
         plan_id = place_of(lesson.key).plan_id
         plan = await self._plan(plan_id)
         if plan is None:
             raise NotFound(msg("the plan {plan} is not here any more", plan=plan_id))
-        return await aside(_promotion, lesson, plan)
+        found, after = await aside(_promotion, lesson, plan)
+        called = {tool for one in after.listeners for tool in tools_called(one)}
+        gone = sorted(one for one in called if self._version_of(one) is None)
+        known = called.union((place_of(lesson.key).tool,)).difference(gone)
+        if gone and known:  # else there is only the journal, and no tool at all
+            raise NotAllowed(msg("there is no tool {tool} any more", tool=", ".join(gone)))
+        return found
 
     def _found(self) -> tuple[Lesson, ...]:
         return self._keeper.lessons(self._version_of)
@@ -187,16 +193,16 @@ def _state_of(plan: CompiledPlan) -> PlanState:
 
 
 def _words(lesson: Lesson, plan: CompiledPlan | None, fits: Sequence[str]) -> tuple[str, ...]:
-    """The operations as they are kept, where the plan has no place for them any more."""
+    """As they are kept, where the plan has no place for them any more."""
     if plan is not None and fits:
         operations = absolute(lesson.operations, _state_of(plan), fits[0])
         with suppress(PatchRejected):
             if operations is not None:
                 return described(plan.plan, operations)
-    return tuple(clip(canonical_json(one), _LONGEST) for one in lesson.operations)
+    return tuple(map(kept_words, lesson.operations))
 
 
-def _promotion(lesson: Lesson, before: CompiledPlan) -> Promotion:
+def _promotion(lesson: Lesson, before: CompiledPlan) -> tuple[Promotion, Plan]:
     plan, place = before, place_of(lesson.key)
     changed, made, words = list[str](), list[JsonObject](), list[str]()
     for listener_id in _fitting(plan, place):
@@ -215,7 +221,7 @@ def _promotion(lesson: Lesson, before: CompiledPlan) -> Promotion:
         )
         raise NotAllowed(told)
     definition = record_to_json(plan.plan)
-    return Promotion(
+    promotion = Promotion(
         lesson_id=id_of(lesson.key, lesson.operations),
         plan_id=place.plan_id,
         base=before.digest,
@@ -226,3 +232,4 @@ def _promotion(lesson: Lesson, before: CompiledPlan) -> Promotion:
         definition=definition,
         source=plan_text(definition),
     )
+    return promotion, plan.plan

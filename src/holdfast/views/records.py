@@ -119,8 +119,9 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True)
 class CaseView:
-    """A failure that a repair could mend. `requests` is how often a model was asked, `reason` why
-    there is no proposal, or why the case is closed; `question_id` asks for consent."""
+    """A failure that a repair could mend. `requests` is how often hooks or a model were asked,
+    `reason` why there is no proposal, or why the case is closed; `question_id` asks for consent.
+    `refused_by`: who refused what was proposed last; the reason is then in their own words."""
 
     case_id: str
     listener_id: str
@@ -135,6 +136,7 @@ class CaseView:
     proposal: Proposal | None
     question_id: str | None
     patch_id: str
+    refused_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +281,8 @@ class InteractionView:
     """A question, as its row has it; `about` is what the run at the top is about.
 
     The rest is known where its run was read too (`RunReader.question`): how it was answered, what
-    was filled in so far, by whom (`drafts`), how often a reminder was sent.
+    was filled in so far, by whom (`drafts`), how often a reminder was sent. Where it is known who
+    reads it, `why_not` is why they may not answer, and `why_not_approve` why they may only refuse.
     """
 
     question_id: str
@@ -301,10 +304,17 @@ class InteractionView:
     feedback: str | None = None
     drafts: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     reminded: int = 0
+    why_not: str = ""
+    why_not_approve: str = ""
 
     @property
     def is_open(self) -> bool:
         return self.status is InteractionStatus.OPEN
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether its reader may take each of its options, as far as is known."""
+        return not (self.why_not or self.why_not_approve)
 
 
 ChatKind: TypeAlias = Literal["said", "reply", "call", "result", "note"]

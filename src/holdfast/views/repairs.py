@@ -16,7 +16,7 @@ from holdfast.journal.codec import decode
 from holdfast.model.events import PatchProposed
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.plan import AgentAction, Listener, Plan, PlanAction
-from holdfast.model.repair import CaseStatus, Level, PlanPatch
+from holdfast.model.repair import CaseStatus, Evidence, Level, PlanPatch
 from holdfast.model.run import RunKind
 from holdfast.model.values import JsonObject
 from holdfast.repair.parts import tools_called
@@ -130,6 +130,17 @@ async def last_proposed(
         if isinstance(event, PatchProposed) and wanted(event.proposal.patch):
             return event.case_id
     return None
+
+
+async def cited(reader: RunReader, run: RunVersion, evidence: Evidence) -> str:
+    """What the event that is cited says of a failure, which can be put into every language; empty
+    where it says nothing."""
+    if not 0 < evidence.seq <= run.version:
+        return ""
+    [record] = await reader.records(run.run_id, evidence.seq - 1, 1)
+    event = decode(record)
+    failure = getattr(event, "failure", None)
+    return getattr(event, "message", "") if failure is None else str(failure.message)
 
 
 @dataclass(frozen=True, slots=True)

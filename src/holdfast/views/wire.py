@@ -42,7 +42,7 @@ _OURS: Final[Mapping[type, tuple[str, ...]]] = {
     Proposal: ("patch", "verdict", "shown"),
     PlanPatch: ("reason",),
     Verdict: ("problems", "warnings", "success", "failure"),
-    Rehearsal: ("questions", "open_conditions"),
+    Rehearsal: ("questions", "stopped", "open_conditions"),
     PatchView: ("words",),
     ConversationTask: ("task", "words"),
     SubTask: ("skipped",),

@@ -7,7 +7,6 @@ a person. `why` says so to people, the log to the author.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import operator
 from collections.abc import Awaitable, Callable
@@ -18,7 +17,7 @@ from holdfast.i18n.message import msg
 from holdfast.model.retry import Advice, GiveUp, Retry
 from holdfast.source.numbers import LONGEST_WAIT
 from holdfast.work.failed_attempts import sound
-from holdfast.work.tools import called
+from holdfast.work.hooks import over, raised
 
 log = logging.getLogger("holdfast")
 
@@ -35,37 +34,20 @@ async def hook_advice(
     limit: float,
 ) -> Advice:
     """What the hook advises within so many seconds, or what stands for it."""
-    asking = asyncio.ensure_future(_ask(hook, situation))
-    asking.add_done_callback(_raised)
-    try:
-        done, _ = await asyncio.wait((asking,), timeout=limit)
-    finally:
-        # A hook that does not let itself be cancelled is not waited for either.
-        asking.cancel()
-    if not done:
+    asking = await over(hook, situation, limit=limit)
+    if asking is None:
         told = msg(
             "decide_retry_strategy took longer than {n:g} s: the usual policy decided", n=limit
         )
         return await _instead(told, usual, situation)
-    if (raised := _raised(asking)) is not None:
-        log.error("decide_retry_strategy failed; no further retry", exc_info=raised)
-        return GiveUp(msg("decide_retry_strategy raised {error}", error=type(raised).__name__))
+    if (error := raised(asking)) is not None:
+        log.error("decide_retry_strategy failed; no further retry", exc_info=error)
+        return GiveUp(msg("decide_retry_strategy raised {error}", error=type(error).__name__))
     try:
         return read_advice(asking.result())
-    except AuthorError as error:
-        told = msg("decide_retry_strategy {problem}: the usual policy decided", problem=str(error))
+    except AuthorError as wrong:
+        told = msg("decide_retry_strategy {problem}: the usual policy decided", problem=str(wrong))
         return await _instead(told, usual, situation)
-
-
-async def _ask(hook: Callable[[S], Any], situation: S) -> object:
-    try:
-        return await called(hook, situation)
-    except SystemExit as error:
-        raise RuntimeError(f"it raised SystemExit: {error}") from error
-
-
-def _raised(asking: asyncio.Future[object]) -> BaseException | None:
-    return asyncio.CancelledError() if asking.cancelled() else asking.exception()
 
 
 async def _instead(told: str, usual: Callable[[S], Awaitable[object]], situation: S) -> Advice:

@@ -33,10 +33,11 @@ from holdfast.forms.secrets import Scrubber, fill, references_in
 from holdfast.i18n.message import msg
 from holdfast.language.strict import copied
 from holdfast.model.values import Json
-from holdfast.work.failed_attempts import asked_by, ends_from_without, traceback_of
+from holdfast.work.failed_attempts import asked_by, ends_from_without
 from holdfast.work.failure_details import details_of, tell
 from holdfast.work.failures import classify, error_of, words_of
 from holdfast.work.tools import SecretSource
+from holdfast.work.tracebacks import traceback_of
 
 Hide: TypeAlias = Callable[[str], str]
 
@@ -114,7 +115,7 @@ def _retold(error: BaseException, hide: Hide) -> ToolError:
     told = words if hidden == words else hidden
     kind = classify(error)
     retold = tell(error_of(kind, told, asked_by(error)), details_of(error, kind), hide)
-    retold.traceback = hide(traceback_of(error))
+    retold.traceback = hide(traceback_of(error, hide))
     return retold
 
 

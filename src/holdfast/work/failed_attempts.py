@@ -14,21 +14,17 @@ import threading
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from functools import partial
-from traceback import TracebackException
-from types import TracebackType
 from typing import Any, Final
 
-from holdfast.errors import ToolError
 from holdfast.i18n.message import msg
 from holdfast.language.strict import NUL
 from holdfast.model import commands as c
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.work.failure_details import details_of
 from holdfast.work.failures import attribute_of, classify, read, words_of
+from holdfast.work.tracebacks import chain, traceback_of
 
 LONGEST_MESSAGE: Final = 2_000
-_OURS: Final = ("holdfast", "asyncio", "concurrent")
 _ENDLESS: Final = 1e12
 
 
@@ -77,29 +73,6 @@ def sound(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode().replace(NUL, r"\x00")
 
 
-def traceback_of(error: BaseException) -> str:
-    """The traceback from the tool's own code on; empty where only our own code raised it."""
-    if isinstance(error, ToolError) and error.traceback is not None:
-        return error.traceback
-    own = _from_the_work_on(error.__traceback__)
-    if own is None:
-        return ""
-    told = partial(TracebackException, type(error), error, own, compact=True)
-    name = type(error).__name__
-    return read(lambda: "".join(told().format()), f"{name}, whose traceback cannot be told")
-
-
-def _from_the_work_on(traceback: TracebackType | None) -> TracebackType | None:
-    while traceback is not None and _is_ours(traceback):
-        traceback = traceback.tb_next
-    return traceback
-
-
-def _is_ours(traceback: TracebackType) -> bool:
-    module = str(traceback.tb_frame.f_globals.get("__name__", ""))
-    return module.partition(".")[0] in _OURS
-
-
 def asked_seconds(value: object, sent: object = None) -> float | None:
     """Seconds, from a number or a header's text; a date counts from when the answer was `sent`."""
     match value:
@@ -136,7 +109,7 @@ def _header(headers: Any, name: str) -> object:
 
 
 def _first(error: BaseException, seen: set[int]) -> float | None:
-    asked = (one for each in _chain(error, seen) for one in _asked(each, seen))
+    asked = (one for each in chain(error, seen) for one in _asked(each, seen))
     return next((one for one in asked if one is not None), None)
 
 
@@ -156,13 +129,6 @@ def _headers_of(error: BaseException) -> Iterator[object]:
     yield attribute_of(error, "resp")
     told = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
     yield told.get("HTTPHeaders") if isinstance(told, Mapping) else None
-
-
-def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _of_text(text: str, sent: object) -> float | None:

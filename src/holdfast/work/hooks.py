@@ -21,21 +21,29 @@ log = logging.getLogger("holdfast")
 async def asked(hook: Callable[..., Any], *given: Any, limit: float) -> object:
     """What the hook, async or not, returns within so many seconds."""
     name = getattr(hook, "__qualname__", None) or repr(hook)
+    asking = await over(hook, *given, limit=limit)
+    if asking is None:
+        log.error("%s took longer than %g s", name, limit)
+        raise AuthorError(msg("{hook} took too long", hook=name))
+    if (error := raised(asking)) is not None:
+        log.error("%s failed", name, exc_info=error)
+        kind = type(error).__name__
+        raise AuthorError(msg("{hook} raised {error}; the log says where", hook=name, error=kind))
+    return asking.result()
+
+
+async def over(
+    hook: Callable[..., Any], *given: Any, limit: float
+) -> asyncio.Future[object] | None:
+    """The call of a hook once it is over; None where it takes longer than so many seconds."""
     asking = asyncio.ensure_future(_called(hook, given))
-    asking.add_done_callback(_raised)
+    asking.add_done_callback(raised)
     try:
         done, _ = await asyncio.wait((asking,), timeout=limit)
     finally:
         # A hook that does not let itself be cancelled is not waited for either.
         asking.cancel()
-    if not done:
-        log.error("%s took longer than %g s", name, limit)
-        raise AuthorError(msg("{hook} took too long", hook=name))
-    if (raised := _raised(asking)) is not None:
-        log.error("%s failed", name, exc_info=raised)
-        error = type(raised).__name__
-        raise AuthorError(msg("{hook} raised {error}; the log says where", hook=name, error=error))
-    return asking.result()
+    return asking if done else None
 
 
 async def _called(hook: Callable[..., Any], given: tuple[Any, ...]) -> object:
@@ -45,6 +53,6 @@ async def _called(hook: Callable[..., Any], given: tuple[Any, ...]) -> object:
         raise RuntimeError(f"it raised SystemExit: {error}") from error
 
 
-def _raised(asking: asyncio.Future[object]) -> BaseException | None:
+def raised(asking: asyncio.Future[object]) -> BaseException | None:
     """Looked at once it is done, for asyncio tells of what is not."""
     return asyncio.CancelledError() if asking.cancelled() else asking.exception()

@@ -93,6 +93,9 @@ class Answering:
         silent = not (given.data or given.feedback or words.yes)
         if self.settings.interactive and silent:
             more = await rehearsal_asked(self.backend, question)
+            if option is None and not question.is_ours:
+                introduce(request, more=more)
+                return None  # what is left to them is said with the run
             return await ask(request, given.option_id, more)
         if option is not None and asks_twice(option):
             return given if await self._meant([(request, option)]) else None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.views.experience import LessonView, Promotion
 
 LessonArgument = Annotated[
-    str, typer.Argument(metavar="LESSON", help="Its id, as `lessons` has it.")
+    str, typer.Argument(metavar="LESSON", help="Its id, as `lessons` has it, or the beginning.")
 ]
 
 _LONGEST = 400
@@ -85,19 +85,19 @@ async def lessons(settings: Settings) -> int:
 
 async def pin(settings: Settings, lesson: LessonArgument) -> int:
     """Keep a lesson, whatever becomes of it: it is offered first, and outlives its losses."""
-    from holdfast.cli.commands.lesson_book import lesson_book
+    from holdfast.cli.commands.lesson_book import lesson_book, lesson_id
 
     async with lesson_book(settings, to_write=True) as book:
-        found = await book.pin(lesson)
+        found = await book.pin(await lesson_id(book, lesson))
     return _said(settings, found, "pinned: it is offered first, and outlives its losses")
 
 
 async def retire(settings: Settings, lesson: LessonArgument) -> int:
     """Offer a lesson no more."""
-    from holdfast.cli.commands.lesson_book import lesson_book
+    from holdfast.cli.commands.lesson_book import lesson_book, lesson_id
 
     async with lesson_book(settings, to_write=True) as book:
-        found = await book.retire(lesson)
+        found = await book.retire(await lesson_id(book, lesson))
     return _said(settings, found, "retired: it is offered no more")
 
 
@@ -120,12 +120,12 @@ async def promote(settings: Settings, lesson: LessonArgument) -> int:
 
     With the repair in the plan, new runs do not fail so any more: write it to the plan's file.
     """
-    from holdfast.cli.commands.lesson_book import lesson_book
+    from holdfast.cli.commands.lesson_book import lesson_book, lesson_id
     from holdfast.cli.terminal.plain import print_json
     from holdfast.views.wire import to_json
 
     async with lesson_book(settings) as book:
-        found = await book.promoted(lesson)
+        found = await book.promoted(await lesson_id(book, lesson))
     if settings.as_json:
         print_json(to_json(found))
     else:

@@ -16,6 +16,7 @@ from holdfast.cli.home_reader import journal_path
 from holdfast.cli.opening import build_app
 from holdfast.cli.shell import Settings
 from holdfast.client import Client
+from holdfast.errors import NotAllowed, NotFound
 from holdfast.model.repair import LessonState
 from holdfast.runtime.clock import SystemClock
 from holdfast.runtime.experience import ExperienceKeeper
@@ -36,6 +37,18 @@ class LessonBook(Protocol):
 
     async def promoted(self, lesson_id: str) -> Promotion:
         """The plan with the lesson's repair in it; nothing is changed."""
+
+
+async def lesson_id(book: LessonBook, name: str) -> str:
+    """The id that was written, or the only one that begins so."""
+    known = [one.lesson_id for one in await book.lessons()]
+    found = [name] if name in known else [one for one in known if name and one.startswith(name)]
+    if not found:
+        raise NotFound(f"no lesson begins with {name!r}: `holdfast lessons` lists them")
+    if len(found) > 1:
+        ids = ", ".join(found[:5])
+        raise NotAllowed(f"{len(found)} lessons begin with {name!r}: write more of it ({ids})")
+    return found[0]
 
 
 @dataclass(frozen=True, slots=True)

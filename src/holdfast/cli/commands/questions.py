@@ -122,19 +122,22 @@ async def show_one(reader: Reader, settings: Settings, asked: InteractionView) -
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.prompts import introduce
     from holdfast.cli.terminal.question import answering, question_json, shown_drafts, shown_times
-    from holdfast.cli.terminal.repairs import rehearsal_asked
+    from holdfast.cli.terminal.repairs import other_than, proposal_asked, shown_rehearsals
     from holdfast.cli.terminal.screen import say
     from holdfast.views.stories.text import clock
 
     if settings.as_json:
         print_json(question_json(asked, whole=True))
         return
-    introduce(asked.request, settings.repeated, await rehearsal_asked(reader, asked))
+    proposal = await proposal_asked(reader, asked)
+    more = () if proposal is None else shown_rehearsals(proposal, "  ")
+    introduce(asked.request, settings.repeated, more)
     opened = clock(asked.opened_at, date=True)
     say(f"  {asked.status.value}, asked by {asked.root_id} at {opened}")
-    say(*shown_times(asked, time.time()), *shown_drafts(asked, settings.repeated))
+    say(*shown_times(asked, time.time(), other_than(proposal)))
+    say(*shown_drafts(asked, settings.repeated))
     if asked.is_open:
-        say(*answering(asked.request, asked.question_id, settings.repeated, "  to answer: "))
+        say(*answering(asked, asked.question_id, settings.repeated, "  to answer: "))
 
 
 async def answer(

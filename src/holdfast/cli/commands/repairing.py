@@ -17,6 +17,7 @@ from holdfast.cli.backend import Backend, OwnPatch, Reader
 from holdfast.cli.commands.answers import Answering, Words
 from holdfast.cli.commands.questions import show_one
 from holdfast.cli.driver import Driver
+from holdfast.cli.home_reader import ANOTHER_PERSON
 from holdfast.cli.patch_files import PatchFile
 from holdfast.cli.shell import OK, WAITS_FOR_PERSON, Settings
 from holdfast.cli.terminal.plain import print_json
@@ -40,7 +41,6 @@ from holdfast.views.records import CaseView, InteractionView, PlanView, RunView
 from holdfast.views.stories.text import named, visible
 
 APPROVED = Words("apply", (), (), None, yes=True)
-_ONE_NAME = "In a home all are local: serve it (`holdfast serve`), and another may approve it there"
 ASKED = Words(None, (), (), None, yes=False)
 
 
@@ -126,7 +126,7 @@ def _show_diagnosis(
         say("", *shown_case(one.case, one.asked, settings.language, below))
         if one.asked is not None:
             name, options = one.asked.question_id[:8], settings.repeated
-            say(*answering(one.asked.request, name, options, "  to answer: "))
+            say(*answering(one.asked, name, options, "  to answer: "))
     for patch in plan.patches:
         say("", *shown_patch(patch))
     if run.status is RunStatus.ERROR:
@@ -251,8 +251,12 @@ class Repairing:
         if not yes and not self.settings.interactive:
             return await self._say(listener_id)
         run, _ = await plan_run(self.backend, self.run_id)
-        question_id = (await open_proposal(self.backend, run, listener_id)).question.question_id
-        return await (self._approved(question_id) if yes else self._answered(question_id, ASKED))
+        question = (await open_proposal(self.backend, run, listener_id)).question
+        if yes:
+            return await self._approved(question.question_id)
+        if not question.is_ours:
+            return await self._say(listener_id)
+        return await self._answered(question.question_id, ASKED)
 
     async def _say(self, listener_id: str | None) -> int:
         await say_proposal(self.backend, self.settings, self.run_id, listener_id)
@@ -263,7 +267,7 @@ class Repairing:
             return await self._answered(question_id, APPROVED)
         except NotPermitted as error:
             to_see = f"holdfast inbox {question_id[:8]}{self.settings.repeated}"
-            why = str(error) if self.backend.is_elsewhere else f"{error}. {_ONE_NAME}"
+            why = str(error) if self.backend.is_elsewhere else ANOTHER_PERSON
             raise NotPermitted(f"{why}. The proposal is open: {to_see}") from None
 
     async def _answered(self, question_id: str, words: Words) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli import shell
-from holdfast.cli.commands.runs import RunArgument
+from holdfast.cli.commands.runs import PlanRunArgument
 from holdfast.cli.shell import OK, AnywayOption, Settings, WaitOption, optional
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def register(group: typer.Typer) -> None:
     shell.register(group, "repair", repair, distant=True)
 
 
-async def diagnose(settings: Settings, instance: RunArgument) -> int:
+async def diagnose(settings: Settings, instance: PlanRunArgument) -> int:
     """Say what is wrong with a run of a plan, what is proposed, and what that would do.
 
     Each failure with its cause, the evidence with the numbers of its events, the proposal with
@@ -37,7 +37,7 @@ async def diagnose(settings: Settings, instance: RunArgument) -> int:
 
 async def repair(
     settings: Settings,
-    instance: RunArgument,
+    instance: PlanRunArgument,
     patch: Annotated[
         Path | None,
         optional("--patch", "FILE", "Propose these operations: a list in JSON or YAML."),

@@ -31,6 +31,9 @@ RunArgument = Annotated[
     str,
     typer.Argument(metavar="RUN", help="A run, as inst_000001, 1, chat_000001 or conv_000001."),
 ]
+PlanRunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run of a plan, as inst_000001 or 1.")
+]
 
 
 _NONE_YET = "no runs yet: start one with `holdfast run PLAN`"

@@ -13,6 +13,7 @@ from typing import Any
 
 import questionary
 from questionary import Choice
+from rich.rule import Rule
 
 from holdfast.cli.terminal.fields import HINTS, label_of
 from holdfast.cli.terminal.question import (
@@ -25,6 +26,7 @@ from holdfast.cli.terminal.question import (
     shown_context,
     shown_details,
 )
+from holdfast.cli.terminal.repairs import is_repair
 from holdfast.cli.terminal.screen import console, say
 from holdfast.cli.terminal.untrusted_text import rows, screen_width
 from holdfast.cli.values import read_text
@@ -39,6 +41,7 @@ from holdfast.interactions.cards import consequence, needs_all_of_it, takes_the_
 from holdfast.language.strict import canonical_json
 from holdfast.model.form import Field, FieldType, Form, Option
 from holdfast.model.interaction import (
+    InteractionAction,
     InteractionOption,
     InteractionRequest,
     InteractionResponse,
@@ -86,7 +89,7 @@ async def ask(
         choice = await _choose(request, chosen)
         option = choice.option
         data = await _data(request, choice)
-        feedback = await _words(option) if needs_words(option, filled=bool(data)) else None
+        feedback = await _feedback(request, option, filled=bool(data))
         if asks_twice(option) and not await confirmed(request, option):
             return None
     except KeyboardInterrupt:
@@ -105,7 +108,8 @@ async def confirmed(
 
 def introduce(request: InteractionRequest, options: str = "", more: Iterable[str] = ()) -> None:
     say("")
-    console().rule(visible(request.title), align="left", characters="-")
+    title = Rule(visible(request.title), align="left", characters="-")
+    console().print(title, width=screen_width())
     say(*rows(visible(request.message, 2000), "") if request.message else ())
     say(*shown_details(request))
     say(*shown_context(request, options=options), *more)
@@ -183,7 +187,9 @@ def _choices(request: InteractionRequest) -> Iterator[Choice]:
     room = screen_width() - _BESIDE_A_LABEL
     for option in request.options:
         label, words = visible(option.label, room), visible(option.description, room)
-        told = " ".join(filter(None, (consequence(request, option), words)))
+        # That of a repair says what we say of it ourselves.
+        described = "" if is_repair(request) else words
+        told = " ".join(filter(None, (consequence(request, option), described)))
         yield Choice(label, _Choice(option), description=told)
         if edits(request, option):
             yield Choice(f"Edit, then {label[:1].lower()}{label[1:]}", _Choice(option, edited=True))
@@ -193,6 +199,21 @@ def _is_default(request: InteractionRequest, choice: Choice) -> bool:
     value = choice.value
     assert isinstance(value, _Choice)
     return value.option.option_id == request.default_option_id
+
+
+async def _feedback(
+    request: InteractionRequest, option: InteractionOption, *, filled: bool
+) -> str | None:
+    if needs_words(option, filled=filled):
+        return await _words(option)
+    refuses = option.action is InteractionAction.REJECT_WITH_REASON
+    return await _reason() if refuses and is_repair(request) else None
+
+
+async def _reason() -> str | None:
+    """May be empty."""
+    asked = questionary.text("Why not? (may be left empty)", qmark=_MARK)
+    return str(await asked.unsafe_ask_async()).strip() or None
 
 
 async def _words(option: InteractionOption) -> str:

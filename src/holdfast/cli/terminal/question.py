@@ -16,7 +16,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from holdfast.cli.terminal.fields import shown_fields
-from holdfast.cli.terminal.repairs import is_repair, shown_request
+from holdfast.cli.terminal.repairs import is_repair, shown_request, who_is_asked
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import BAR, rows, screen_width
 from holdfast.forms.schemas import dump_form
@@ -68,6 +68,8 @@ def question_json(asked: InteractionView, *, whole: bool = False) -> dict[str, A
         "opened_at": iso(asked.opened_at),
         "deadline": None if asked.deadline is None else iso(asked.deadline),
         "role": asked.role,
+        "may_not_because": asked.why_not or None,
+        "may_not_approve_because": asked.why_not_approve or None,
         "escalate_to": request.escalate_to,
         "escalate_at": _moment(asked, request.escalate_after),
         "reminders": [_moment(asked, after) for after in request.reminders],
@@ -194,11 +196,12 @@ def time_left(deadline: float | None, now: float) -> str:
     return f"{' '.join(told[:2])} left"
 
 
-def shown_times(asked: InteractionView, now: float) -> Iterator[str]:
-    """Who is asked, until when, and what the clock does meanwhile."""
+def shown_times(asked: InteractionView, now: float, but_not: str = "") -> Iterator[str]:
+    """Who is asked, until when, and what the clock does meanwhile; `but_not` is who proposed what
+    another person must approve."""
     request = asked.request
     if asked.role:
-        yield f"  asks the role {visible(asked.role)}"
+        yield f"  {who_is_asked(asked.role, but_not)}"
     if asked.deadline is not None:
         default = request.default_option_id
         then = f"then {visible(default)} is taken" if default else "then it expires"
@@ -226,22 +229,37 @@ def say_open(questions: Sequence[InteractionView], options: str | None = "") -> 
         say(*shown_details(one.request, "  "))
         say(*shown_context(one.request, "  ", options or ""))
         if options is not None:
-            say(*answering(one.request, short[one.question_id], options, "    to answer: "))
+            say(*answering(one, short[one.question_id], options, "    to answer: "))
 
 
 def answering(
-    request: InteractionRequest, name: str, options: str = "", prefix: str = ""
+    asked: InteractionView, name: str, options: str = "", prefix: str = ""
 ) -> Iterator[str]:
-    """One command for each option, then what may be filled in; `options` are repeated."""
+    """One command for each option that the reader may take, then what may be filled in; else why
+    not. `options` are repeated."""
+    request, indent = asked.request, prefix[: len(prefix) - len(prefix.lstrip())]
+    if asked.why_not:
+        yield from rows(f"you may not answer it: {visible(asked.why_not)}", indent, indent + BAR)
+        return
     command = f"{prefix}holdfast answer {name}"
     if len(request.options) == 1:
         yield f"{command}{_only(request, request.options[0])}{options}"
     else:
-        for option in request.options:
+        for option in _open_to(asked):
             given = f"{command}{_chosen(request, option)}{options}"
             yield from _labelled(given, request, option)
+    if asked.why_not_approve:
+        yield f"{indent}{visible(asked.why_not_approve)}"
     if any(_fills_in(request, option) for option in request.options):
-        yield from shown_fields(request.form, prefix[: len(prefix) - len(prefix.lstrip())])
+        yield from shown_fields(request.form, indent)
+
+
+def _open_to(asked: InteractionView) -> Iterator[InteractionOption]:
+    """Those that its reader may take."""
+    for option in asked.request.options:
+        approves = option.action is InteractionAction.APPROVE_AND_EXECUTE
+        if not (approves and asked.why_not_approve):
+            yield option
 
 
 def _only(request: InteractionRequest, option: InteractionOption) -> str:

@@ -37,7 +37,7 @@ LEVELS: Final[Mapping[str, str]] = {
 
 _STANDINGS: Final[Mapping[CaseStatus, str]] = {
     CaseStatus.OPEN: "nothing is proposed",
-    CaseStatus.THINKING: "a model is being asked",
+    CaseStatus.THINKING: "the application's hooks or a model are being asked",
     CaseStatus.PROPOSED: "a repair is proposed",
     CaseStatus.APPLIED: "the plan was repaired; whether that helps is not known yet",
     CaseStatus.PROVEN: "the repair has helped",
@@ -69,17 +69,28 @@ def is_repair(request: InteractionRequest) -> bool:
     return request.context.keys() >= _NAMES and "tool" not in request.context
 
 
-async def rehearsal_asked(reader: Reader, asked: InteractionView) -> list[str]:
-    """What a question about a repair does not say itself: what would happen. Of any other, and
-    of a run that the caller may not look into, nothing."""
+async def proposal_asked(reader: Reader, asked: InteractionView) -> Proposal | None:
+    """What an open question about a repair proposes; None of any other, and of a run that the
+    caller may not look into."""
     if not is_repair(asked.request) or not asked.is_open:
-        return []
+        return None
     with suppress(NotFound, NotPermitted):
         known = await reader.cases(asked.run_id)
-        about = (one for one in known if one.question_id == asked.question_id)
-        proposals = [one.proposal for one in about if one.proposal is not None]
-        return [line for one in proposals for line in shown_rehearsals(one, "  ")]
-    return []
+        return next((one.proposal for one in known if one.question_id == asked.question_id), None)
+    return None
+
+
+async def rehearsal_asked(reader: Reader, asked: InteractionView) -> list[str]:
+    """What a question about a repair does not say itself: what would happen."""
+    proposal = await proposal_asked(reader, asked)
+    return [] if proposal is None else list(shown_rehearsals(proposal, "  "))
+
+
+def other_than(proposal: Proposal | None) -> str:
+    """Who may not approve it, having proposed it; empty where anyone may who is asked."""
+    if proposal is None or proposal.verdict.level is not Level.ACT:
+        return ""
+    return proposal.patch.by
 
 
 def shown_request(
@@ -145,6 +156,8 @@ def _shown_rehearsal(one: Rehearsal, indent: str) -> Iterator[str]:
     if one.stays:
         stays = "does not run again: " + ", ".join(map(named, one.stays))
         yield from rows(stays, indent, f"{indent}{BAR}")
+    for what in one.stopped:
+        yield from rows(visible(what, _LONGEST), f"{indent}stops at: ", f"{indent}{BAR}")
     for what in one.open_conditions:
         yield from rows(visible(what, _LONGEST), f"{indent}stays open: ", f"{indent}{BAR}")
     yield f"{indent}the end: {_ending(one)}"
@@ -180,14 +193,19 @@ def shown_case(
         told = _with(f"proposal {named(patch.patch_id)}", patch.reason)
         yield from rows(told, "  ", f"  {BAR}")
         yield from shown_proposal(case.proposal, "  ", "the same with --json")
-        yield from rows(_who(case.proposal, asked), "    ", f"    {BAR}")
+        role = asked.role if asked is not None else None
+        who = who_is_asked(role, other_than(case.proposal))
+        yield from rows(who, "    ", f"    {BAR}")
 
 
 def _heading(case: CaseView, run_id: str) -> Iterator[str]:
     place = f"{visible(run_id)} " if run_id else ""
     told = f"{place}{named(case.case_id)}: {_what(case)}; {_STANDINGS[case.status]}"
-    why = "" if case.status is CaseStatus.PROPOSED else case.reason
+    refused = f"{visible(case.refused_by)} refused what was proposed" if case.refused_by else ""
+    why = "" if refused or case.status is CaseStatus.PROPOSED else case.reason
     yield from rows(_with(told, why), "", f"  {BAR}")
+    if refused:
+        yield from rows(_with(refused, case.reason), "  ", f"  {BAR}")
 
 
 def _what(case: CaseView) -> str:
@@ -219,12 +237,10 @@ def _with(ours: str, theirs: str) -> str:
     return f"{ours}: {visible(theirs, _LONGEST)}" if theirs else ours
 
 
-def _who(proposal: Proposal, asked: InteractionView | None) -> str:
-    """Who may approve it."""
-    role = asked.role if asked is not None else None
+def who_is_asked(role: str | None, but_not: str = "") -> str:
+    """`but_not`: who proposed what another person must approve."""
     who = f"asks the role {visible(role)}" if role else "asks all who see the run"
-    by = proposal.patch.by if proposal.verdict.level is Level.ACT else ""
-    return f"{who}, but not {visible(by)}, who proposed it" if by else who
+    return f"{who}, but not {visible(but_not)}, who proposed it" if but_not else who
 
 
 def shown_patch(one: PatchView) -> Iterator[str]:
@@ -250,9 +266,12 @@ def case_json(case: CaseView, asked: InteractionView | None, run_id: str) -> dic
         "diagnosis": None if found is None else {**asdict(found), "cause": found.cause.value},
         "requests": case.requests,
         "reason": case.reason,
+        "refused_by": case.refused_by,
         "proposal": None if proposal is None else proposal_json(proposal),
         "question_id": case.question_id,
         "role": None if asked is None else asked.role,
+        "may_not_because": None if asked is None else asked.why_not or None,
+        "may_not_approve_because": None if asked is None else asked.why_not_approve or None,
         "patch_id": case.patch_id,
     }
 
@@ -280,7 +299,8 @@ def proposal_json(one: Proposal) -> dict[str, Any]:
 
 
 def patch_json(one: PatchView) -> dict[str, Any]:
-    return {**asdict(one), "operations": [dict(operation) for operation in one.operations]}
+    operations = [dict(operation) for operation in one.operations]
+    return {**asdict(one), "at": iso(one.at), "operations": operations}
 
 
 def _texts(value: Any) -> list[str]:

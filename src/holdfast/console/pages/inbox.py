@@ -74,6 +74,6 @@ async def answering_part(
     option: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """The cards that one answer is about to be given to."""
-    cards = await cards_of(served, caller, ids)
+    cards = await cards_of(served, caller, ids, option)
     gone = len(set(ids)) - len(cards)
     return show_part(request, caller, "inbox_answering.html", cards=cards, gone=gone, option=option)

@@ -158,8 +158,7 @@ async def card_from(
     root = await served.reader.at(question.row.root_id)
     kind, shown = await questions.kind(question), await questions.shown(question)
     repair = await repair_of(served, question, language)
-    person = questions.caller.principal.id
-    return _card(question, kind, shown, about(root), repair, person)
+    return _card(question, kind, shown, about(root), repair)
 
 
 def _card(
@@ -168,10 +167,9 @@ def _card(
     shown: Mapping[str, Any],
     told: About,
     repair: RepairView | None,
-    person: str,
 ) -> Card:
     request, row, draft = question.request, question.row, shown["draft"] or {}
-    another = repair is not None and repair.takes_another(person)
+    another = shown["mayNotApproveBecause"] is not None
     every = options_of(request, repairs=repair is not None)
     options = tuple(one for one in every if not (another and going_on(one)))
     named = {one.option.option_id: one for one in every}

@@ -7,7 +7,7 @@ within `SOON` are always among the `SHOWN`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from math import inf
@@ -15,8 +15,7 @@ from typing import Final
 
 from holdfast.console.formatting import query
 from holdfast.console.views.card import Card, card_from
-from holdfast.console.views.options import OptionView, options_of
-from holdfast.console.views.repair_card import proposes
+from holdfast.console.views.options import OptionView, going_on, options_of
 from holdfast.errors import NotFound
 from holdfast.interactions.cards import call_of
 from holdfast.language.display import visible
@@ -25,6 +24,7 @@ from holdfast.model.rows import QuestionQuery, QuestionRow
 from holdfast.server.auth.authentication import Caller
 from holdfast.server.questions import Question, Questions
 from holdfast.server.services import Services
+from holdfast.views import repairs
 
 TABS: Final[Mapping[str, str]] = {
     "pending": "open",
@@ -122,11 +122,13 @@ async def queue_of(served: Services, caller: Caller, filters: Filters) -> Queue:
     return Queue(filters, entries, len(found) > SHOWN, tuple(roles))
 
 
-async def cards_of(served: Services, caller: Caller, ids: Sequence[str]) -> tuple[Card, ...]:
-    """The cards of those questions that the caller may still answer."""
+async def cards_of(
+    served: Services, caller: Caller, ids: Sequence[str], option: str
+) -> tuple[Card, ...]:
+    """The cards of those questions that the caller may still answer so."""
     questions = Questions(served, caller)
     cards = [await card_from(served, questions, one) for one in await _found(questions, ids)]
-    return tuple(one for one in cards if one.answerable)
+    return tuple(one for one in cards if one.answerable and one.named(option) is not None)
 
 
 async def _found(questions: Questions, ids: Sequence[str]) -> list[Question]:
@@ -165,6 +167,7 @@ async def _closed(_: Services, questions: Questions, filters: Filters) -> list[Q
 async def _entry(questions: Questions, question: Question, pending: bool) -> Entry:
     request = question.request
     mine = pending and await questions.why_not(question) is None
+    another = mine and await questions.why_not_approve(question) is not None
     return Entry(
         row=question.row,
         request=request,
@@ -174,14 +177,14 @@ async def _entry(questions: Questions, question: Question, pending: bool) -> Ent
         hint=_hint(request),
         mine=mine,
         no_approver=pending and await questions.no_approver_left(question),
-        shared=_shared(request) if mine else (),
+        shared=tuple(_shared(request, another=another)) if mine else (),
     )
 
 
 def _hint(request: InteractionRequest) -> str:
     """The call in one line, where the tool is named unless the title names it; or why a repair is
     proposed."""
-    if proposes(request):
+    if repairs.proposes(request):
         return request.message
     tool, args = call_of(request) or ("", {})
     told = ", ".join(f"{name}: {_short(value)}" for name, value in args.items())
@@ -193,10 +196,10 @@ def _short(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _shared(request: InteractionRequest) -> tuple[OptionView, ...]:
-    """Options that need a form cannot answer several questions."""
-    return tuple(
-        one
-        for one in options_of(request, repairs=proposes(request))
-        if one.option.action is not InteractionAction.PROVIDE_INFO
-    )
+def _shared(request: InteractionRequest, *, another: bool) -> Iterator[OptionView]:
+    """Options that need a form cannot answer several questions, and what `another` person must
+    approve can only be refused."""
+    for one in options_of(request, repairs=repairs.proposes(request)):
+        needs_a_form = one.option.action is InteractionAction.PROVIDE_INFO
+        if not needs_a_form and not (another and going_on(one)):
+            yield one

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from holdfast.console.words import OPTIONS, REPAIRS
+from holdfast.console.repair_words import REPAIRS
+from holdfast.console.words import OPTIONS
 from holdfast.interactions.cards import (
     CONFIRM_OPTIONS,
     PROVIDE_OPTION,

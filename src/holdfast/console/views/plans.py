@@ -25,7 +25,7 @@ from holdfast.server.routes.plans import list_plan_versions, list_plans
 from holdfast.server.schemas.runs import PlanLine, VersionLine
 from holdfast.server.services import Services
 from holdfast.server.showing import readable_plan
-from holdfast.views.plan_text import plan_text
+from holdfast.source.plan_text import plan_text
 
 MOST_RUNS: Final = 100
 """Runs of a plan are counted up to this number."""

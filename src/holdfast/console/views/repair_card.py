@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from markupsafe import Markup
 
 from holdfast.console.views.facts import Fact
-from holdfast.errors import NotFound
 from holdfast.forms.secrets import is_reference
-from holdfast.i18n.message import Message, joined
+from holdfast.i18n.message import Message, msg
 from holdfast.language.display import clip, indented
 from holdfast.model.interaction import InteractionRequest
-from holdfast.model.repair import Level, Rehearsal, RehearsedCall
-from holdfast.model.run import RunKind
+from holdfast.model.repair import Rehearsal, RehearsedCall
 from holdfast.model.values import Json, JsonObject
 from holdfast.runtime.offload import aside
 from holdfast.server.questions import Question
@@ -36,7 +33,7 @@ MOST_CALLS: Final = 100
 MOST_DRAWN: Final = 200
 """Tasks; the picture of a larger plan would be most of the page."""
 
-_LONGEST_VALUE: Final = 400
+LONGEST_VALUE: Final = 400
 _MARKS: Final[Mapping[str, str]] = {
     "insert_before": "added",
     "add": "added",
@@ -48,7 +45,7 @@ _MARKS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A text and whose words it is: empty for ours, else a key of `words.SAID_BY`."""
+    """A text and whose words it is: empty for ours, else a key of `repair_words.SAID_BY`."""
 
     text: str
     by: str
@@ -56,7 +53,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one operation changes, in words; the mark is one of `words.MARKS`, or empty."""
+    """What one operation changes, in words; the mark is one of `repair_words.MARKS`, or empty."""
 
     mark: str
     words: str
@@ -107,36 +104,20 @@ class RepairView:
     def wrong(self) -> str:
         """What is wrong, in words of ours."""
         summary = "" if self.summary.by else self.summary.text
-        return joined(": ", filter(None, (self.cause, summary)))
-
-    def takes_another(self, person: str) -> bool:
-        """Whether another person must approve it: they proposed it themselves."""
-        return self.level == Level.ACT and self.by == person
+        if not (self.cause and summary):
+            return self.cause or summary
+        return msg("{told}: {reason}", told=self.cause, reason=summary)
 
 
 async def repair_of(
     served: Services, question: Question, language: str | None
 ) -> RepairView | None:
     """What the question proposes, if it is about a repair; drawn where a language is given."""
-    if not proposes(question.request):
+    if not repairs.proposes(question.request):
         return None
     run = await served.reader.at(question.row.run_id)
-    case = _case(run, question.request)
+    case = repairs.case_of(run, question.request)
     return None if case is None else await aside(_repair, run, case, question.request, language)
-
-
-def proposes(request: InteractionRequest) -> bool:
-    """Whether it has what questions about repairs have."""
-    context = request.context
-    named = all(isinstance(context.get(one), str) for one in ("case_id", "patch_id"))
-    return named and isinstance(context.get("repair_tools"), list)
-
-
-def _case(run: RunVersion, request: InteractionRequest) -> CaseView | None:
-    if run.kind is RunKind.PLAN:
-        with suppress(NotFound):
-            return repairs.case(run, str(request.context["case_id"]))
-    return None
 
 
 def _repair(
@@ -234,7 +215,7 @@ def short_facts(values: Mapping[str, Json]) -> Iterator[Fact]:
     for name, value in values.items():
         secret = is_reference(value)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        yield Fact(name, "" if secret else clip(text, _LONGEST_VALUE), secret=secret)
+        yield Fact(name, "" if secret else clip(text, LONGEST_VALUE), secret=secret)
 
 
 def drawn(run: RunVersion, patch_id: str, language: str) -> Markup:

@@ -5,16 +5,28 @@ the run's plan was changed.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from holdfast.console.repair_words import KINDS_OF_FAILURE
 from holdfast.console.views.facts import Fact
-from holdfast.console.views.repair_card import Change, Said, changes, said, short_facts, source_of
+from holdfast.console.views.repair_card import (
+    LONGEST_VALUE,
+    Change,
+    Said,
+    changes,
+    said,
+    short_facts,
+    source_of,
+)
 from holdfast.errors import NotFound
+from holdfast.language.display import clip, visible
 from holdfast.model.repair import CaseStatus, Evidence
+from holdfast.model.retry import Cause
 from holdfast.model.run import RunKind
+from holdfast.model.values import Json
 from holdfast.server.auth.authentication import Caller
 from holdfast.server.services import Services
 from holdfast.views import repairs
@@ -26,8 +38,9 @@ from holdfast.views.stories.repairs import CAUSES
 MOST_BELOW: Final = 10
 """Sub-runs that are looked into."""
 
-_AT_ONCE: Final = 500
-_PATCHED: Final = "PlanPatched"
+_CUT: Final = "…"
+_CAUSES: Final = frozenset(one.value for one in Cause)
+_PERSON: Final = "person"
 _OVER: Final = (CaseStatus.PROVEN, CaseStatus.CLOSED)
 
 
@@ -64,17 +77,19 @@ class CaseLine:
         return source_of(self.case.diagnosis.source) if self.case.diagnosis else ""
 
     @property
+    def refusal(self) -> Said:
+        return Said(self.case.reason, _PERSON)
+
+    @property
     def over(self) -> bool:
         return self.case.status in _OVER
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A change of the run's plan, by the event `seq`; `outcome` is what came of it, once known."""
+    """A change of the run's plan; `outcome` is what came of it, once known."""
 
     patch: PatchView
-    seq: int
-    at: float
     outcome: str
     changes: tuple[Change, ...]
 
@@ -97,26 +112,29 @@ class Repairs:
 async def repairs_of(
     served: Services, caller: Caller, run: RunVersion, found: Failures | None
 ) -> Repairs:
-    lines = list(_lines(run, found))
+    lines = [one async for one in _lines(served.reader, run, found)]
     async for child, below in _failed_below(served, caller, found):
-        lines += _lines(child, below)
+        lines += [one async for one in _lines(served.reader, child, below)]
     return Repairs(
         run_id=run.run_id,
         cases=tuple(one for one in lines if not one.over),
         over=tuple(one for one in lines if one.over),
-        applied=await _applied(served.reader, run),
+        applied=await _applied(run),
         again=found.again if found else (),
     )
 
 
-def _lines(run: RunVersion, found: Failures | None) -> Iterator[CaseLine]:
+async def _lines(
+    reader: RunReader, run: RunVersion, found: Failures | None
+) -> AsyncIterator[CaseLine]:
     """The newest first."""
     names = {one.step_id: one.name for one in found.rows} if found else {}
     for case in reversed(_cases(run)):
         name, found_out = names.get(case.listener_id, case.listener_id), case.diagnosis
         summary = said(found_out.summary, found_out.source) if found_out else said("", "")
         cited = found_out.evidence if found_out else ()
-        yield CaseLine(run.run_id, name, case, summary, tuple(map(clue_of, cited)))
+        clues = [clue_of(one, await repairs.cited(reader, run, one)) for one in cited]
+        yield CaseLine(run.run_id, name, case, summary, tuple(clues))
 
 
 def _cases(run: RunVersion) -> tuple[CaseView, ...]:
@@ -142,8 +160,9 @@ def _children(found: Failures | None) -> list[str]:
     return [one.child_id for one in found.rows if one.child_id] if found else []
 
 
-def clue_of(one: Evidence) -> Clue:
-    """Our lines are JSON; another planner's may be anything."""
+def clue_of(one: Evidence, cited: str = "") -> Clue:
+    """Our lines are JSON; another planner's may be anything. What is `cited` is in the event's own
+    words, which evidence may have cut."""
     try:
         told: Any = json.loads(one.text)
     except ValueError:
@@ -151,43 +170,41 @@ def clue_of(one: Evidence) -> Clue:
     if not isinstance(told, dict):
         return Clue(one.seq, "", one.text)
     event, message = str(told.pop("event", "")), str(told.pop("message", ""))
-    return Clue(one.seq, event, message, tuple(short_facts(told)))
+    same = message and visible(cited).startswith(message.removesuffix(_CUT))
+    return Clue(one.seq, event, cited if same else message, tuple(_facts(told)))
 
 
-async def _applied(reader: RunReader, run: RunVersion) -> tuple[Applied, ...]:
+def _facts(told: Mapping[str, Json]) -> Iterator[Fact]:
+    """Each in words where it is one of ours."""
+    for fact in short_facts(told):
+        value = told[fact.name]
+        match fact.name, value:
+            case "cause", str() if value in _CAUSES:
+                yield replace(fact, text=CAUSES[Cause(value)])
+            case "kind", str():
+                yield replace(fact, text=KINDS_OF_FAILURE.get(value, value))
+            case "listeners", list():
+                yield replace(fact, text=clip(", ".join(map(str, value)), LONGEST_VALUE))
+            case _:
+                yield fact
+
+
+async def _applied(run: RunVersion) -> tuple[Applied, ...]:
     """The newest first."""
     cases = {one.case_id: one for one in _cases(run)}
     patches = await run.beside(repairs.patches, run) if cases else ()
-    if not patches:
-        return ()
-    since = min(one.opened_seq for one in cases.values())
-    moments = await _moments(reader, run, since, len(patches))
     return tuple(
         Applied(
             patch=patch,
-            seq=seq,
-            at=at,
             outcome=_outcome(patch, cases[patch.case_id]),
             changes=tuple(changes(patch.words, patch.operations)),
         )
-        for patch, (seq, at) in zip(reversed(patches), reversed(moments), strict=True)
+        for patch in reversed(patches)
     )
 
 
-async def _moments(
-    reader: RunReader, run: RunVersion, since: int, wanted: int
-) -> list[tuple[int, float]]:
-    """When the run's plan was changed, in order; the first case was opened by event `since`."""
-    found: list[tuple[int, float]] = []
-    while len(found) < wanted:
-        records = await reader.records(run.run_id, since, min(_AT_ONCE, run.version - since))
-        found += [(one.seq, one.at) for one in records if one.type.startswith(_PATCHED)]
-        since = records[-1].seq
-    return found
-
-
 def _outcome(patch: PatchView, case: CaseView) -> str:
-    """What came of it, as `words.OUTCOMES` has it."""
+    """What came of it, as `repair_words.OUTCOMES` has it."""
     if case.patch_id == patch.patch_id and case.status is CaseStatus.APPLIED:
         return ""
     helped = case.patch_id == patch.patch_id and case.status is CaseStatus.PROVEN

@@ -83,6 +83,7 @@ class Answered:
     reason: str
     values: Mapping[str, Json]
     versions: Mapping[str, str] | None = None
+    elsewhere: frozenset[str] = frozenset()
 
 
 def take(builder: AnyBuilder, command: Answer) -> Answered | None:
@@ -92,8 +93,8 @@ def take(builder: AnyBuilder, command: Answer) -> Answered | None:
     if judged is None:
         return None
     builder.emit(judged.event)
-    values, versions = judged.event.values, command.versions
-    return Answered(question, judged.action, command.by, judged.reason, values, versions)
+    values, known = judged.event.values, (command.versions, command.elsewhere)
+    return Answered(question, judged.action, command.by, judged.reason, values, *known)
 
 
 def expired(builder: AnyBuilder, question_id: str) -> Answered:

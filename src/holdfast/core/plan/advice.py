@@ -7,10 +7,12 @@ from typing import Final
 
 from holdfast.core.plan import cases
 from holdfast.core.plan.builder import Builder
-from holdfast.core.plan.fitting import why_stale
+from holdfast.core.plan.fitting import brings_calls, refused_in, why_stale
 from holdfast.core.plan.patching import apply
 from holdfast.core.plan.planner import both, give_up, retry_moves, why_failed
+from holdfast.core.plan.spent import is_alone
 from holdfast.core.plan.state import PlanState
+from holdfast.core.repair.state import operations_digest
 from holdfast.core.run.state import StepState
 from holdfast.core.run.steps import wait, why, why_not
 from holdfast.core.run.tables import StepStatus
@@ -78,14 +80,20 @@ def wake_early(builder: Builder, command: WakeEarly) -> None:
 
 
 def _mend(builder: Builder, listener_id: str, step: StepState, advice: Mend) -> bool:
-    """The author's policy lets this repair be made without a person; whether it could be."""
-    if why_stale(builder.state, advice.proposal.patch) is not None:
+    """The author's policy lets this repair be made without a person; whether it could be. Where
+    several runs might do so at once, none brings in by itself what must happen once."""
+    proposal = advice.proposal
+    if why_stale(builder.state, proposal) is not None:
+        return False
+    if operations_digest(proposal.patch.operations) in refused_in(builder.state):
+        return False
+    if brings_calls(proposal) and not is_alone(builder.state):
         return False
     case_id = cases.open_case(builder, listener_id, step.failure)
     if case_id is None:
         return False
     builder.emit(CaseDiagnosed(case_id, advice.diagnosis))
-    _go_on_patched(builder, case_id, listener_id, advice.proposal, advice.why)
+    _go_on_patched(builder, case_id, listener_id, proposal, advice.why)
     return True
 
 

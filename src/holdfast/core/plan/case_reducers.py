@@ -30,10 +30,12 @@ from holdfast.model.values import JsonObject
 
 
 def case_opened(state: PlanState, event: e.CaseOpened, at: float) -> None:
-    _put(
-        state,
-        CaseState(event.case_id, event.listener_id, event.firing, at, state.version, event.failure),
-    )
+    """What was proposed for the same failure, and given up for another proposal, is kept."""
+    of = (event.listener_id, event.firing)
+    earlier = (one for one in state.repair.in_order() if (one.listener_id, one.firing) == of)
+    kept = next((one.proposal or one.kept for one in reversed([*earlier])), None)
+    opened = (event.case_id, *of, at, state.version, event.failure)
+    _put(state, CaseState(*opened, kept=kept))
 
 
 def case_diagnosed(state: PlanState, event: e.CaseDiagnosed, at: float) -> None:

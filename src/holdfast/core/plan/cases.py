@@ -16,7 +16,7 @@ from typing import Final
 
 from holdfast.core.interactions.requests import request_from_asking
 from holdfast.core.plan.builder import Builder
-from holdfast.core.plan.fitting import why_stale
+from holdfast.core.plan.fitting import refused_in, why_stale
 from holdfast.core.plan.state import PlanState
 from holdfast.core.repair.state import CaseState, operations_digest
 from holdfast.errors import InvalidAnswer, NotAllowed
@@ -45,6 +45,7 @@ from holdfast.model.repair import (
     LONGEST_DIAGNOSIS,
     LONGEST_REQUEST,
     MOST_CASES,
+    MOST_LOOKS,
     MOST_REQUESTS,
     MOST_REQUESTS_OF_A_CASE,
     MOST_TOKENS,
@@ -111,11 +112,14 @@ def open_case(builder: Builder, listener_id: str, failure: Failure | None) -> st
 
 
 def _new_case(builder: Builder, listener_id: str, failure: Failure | None) -> str | None:
-    cases = builder.state.repair.cases
-    if len(cases) >= MOST_CASES:
+    """A failure that is looked at once more counts once."""
+    cases, firing = builder.state.repair.cases, _firing(builder, listener_id)
+    failures = {(one.listener_id, one.firing) for one in cases.values()}
+    anew = (listener_id, firing) in failures
+    if len(cases) >= MOST_LOOKS or (not anew and len(failures) >= MOST_CASES):
         return None
     case_id = f"case_{len(cases) + 1}"
-    builder.emit(CaseOpened(case_id, listener_id, _firing(builder, listener_id), failure))
+    builder.emit(CaseOpened(case_id, listener_id, firing, failure))
     return case_id
 
 
@@ -190,11 +194,13 @@ def _may_ask(builder: Builder, case_id: str) -> bool:
 
 
 def propose(builder: Builder, case_id: str, proposal: Proposal) -> bool:
-    """Ask for consent to a patch, unless it is stale or has been refused; whether it is asked."""
+    """Ask for consent to a patch, unless it is stale or has been refused, which a person may
+    propose again; whether it is asked."""
     case = builder.state.repair.cases[case_id]
-    if operations_digest(proposal.patch.operations) in case.refused:
+    refused = case.refused if proposal.patch.by else refused_in(builder.state)
+    if operations_digest(proposal.patch.operations) in refused:
         return False
-    if why_stale(builder.state, proposal.patch) is not None:
+    if why_stale(builder.state, proposal) is not None:
         return False
     try:
         question = _question(builder, case, proposal)
@@ -255,16 +261,19 @@ def _context(case: CaseState, proposal: Proposal) -> dict[str, Json]:
 def propose_patch(builder: Builder, command: c.ProposePatch) -> None:
     """A person's patch takes the place of what was proposed for the same listener."""
     proposal = command.proposal
-    if (stale := why_stale(builder.state, proposal.patch)) is not None:
+    if (stale := why_stale(builder.state, proposal)) is not None:
         raise NotAllowed(stale)
+    before = builder.state.repair.pending_for(command.listener_id)
     close(builder, (command.listener_id,), msg("{by} proposed another repair", by=command.by))
     step = builder.state.steps.get(command.listener_id)
     listener_id = "" if step is None else command.listener_id
     case_id = _new_case(builder, listener_id, None if step is None else step.failure)
     if case_id is None:
-        raise NotAllowed(msg("this run has had {n} cases, and may have no more", n=MOST_CASES))
+        had = len(builder.state.repair.cases)
+        raise NotAllowed(msg("this run has had {n} cases, and may have no more", n=had))
     cause = (step.failure.cause if step and step.failure else None) or Cause.PLAN
-    told = Diagnosis(cause, proposal.patch.reason, source="person")
+    evidence = before.diagnosis.evidence if before and before.diagnosis else ()
+    told = Diagnosis(cause, proposal.patch.reason, evidence, source="person")
     builder.emit(CaseDiagnosed(case_id, told))
     if not propose(builder, case_id, proposal):
         raise NotAllowed(msg("this repair was refused before, or cannot be asked about"))
@@ -274,11 +283,22 @@ def review(builder: Builder, command: c.ReviewProposal) -> None:
     case = builder.state.repair.cases.get(command.case_id)
     if case is None or case.status is not CaseStatus.PROPOSED or case.proposal is None:
         return
-    stale = why_stale(builder.state, case.proposal.patch)
+    stale = why_stale(builder.state, case.proposal, command.elsewhere)
     if stale is None and dict(case.proposal.verdict.versions) != dict(command.versions):
         stale = msg("a tool that it names has changed")
-    if stale is None:
-        return
+    if stale is not None:
+        _look_again(builder, case, stale)
+
+
+def values_changed(builder: Builder) -> None:
+    """A person has edited them: what was proposed with other values is looked at anew."""
+    for case in tuple(builder.state.repair.in_status(CaseStatus.PROPOSED)):
+        stale = None if case.proposal is None else why_stale(builder.state, case.proposal)
+        if stale is not None:
+            _look_again(builder, case, stale)
+
+
+def _look_again(builder: Builder, case: CaseState, stale: str) -> None:
     _end(builder, case, stale)
     if case.listener_id in builder.state.failed:
         _new_case(builder, case.listener_id, case.failure)

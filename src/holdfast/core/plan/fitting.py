@@ -2,37 +2,85 @@
 is proposed, and again when it is applied.
 
 `standing_problems` speak against any patch of the run, `past_problems` against what these
-operations would do to work that has been done.
+operations would do to work that has been done. What was proposed was judged by what the run had
+called and by the values that stood then: where that is different by now, it is judged anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NoReturn
 
 from holdfast.core.plan.compiled import VERIFY
+from holdfast.core.plan.spent import called_by_now
 from holdfast.core.plan.state import PlanState
 from holdfast.core.repair.operations import (
     Operation,
+    added,
     frozen_problems,
     operations_from_json,
     touched,
 )
-from holdfast.core.repair.records import Add, InsertBefore, SetOutput, SetRetry, Skip
+from holdfast.core.repair.records import Add, InsertBefore, SetOutput, SetRetry, Skip, UseTool
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.i18n.message import joined, msg
+from holdfast.language.facts import reader, split_path
+from holdfast.language.strict import digest
 from holdfast.model.plan import AgentAction, Listener
-from holdfast.model.repair import MOST_PATCHES, PlanPatch
+from holdfast.model.repair import MOST_PATCHES, Proposal, Verdict
+from holdfast.model.values import Json
 
 _MAY_CHANGE: Final = (StepStatus.CONSULTING, StepStatus.FAILED)
 
 
-def why_stale(state: PlanState, patch: PlanPatch) -> str | None:
-    """Why a patch does not fit the run any more, if it does not."""
+def why_stale(state: PlanState, proposal: Proposal, elsewhere: Collection[str] = ()) -> str | None:
+    """Why a proposal does not fit the run any more, if it does not. `elsewhere` are tools that
+    other runs of its tree have called."""
+    patch = proposal.patch
     operations = dict(enumerate(operations_from_json(patch.operations)))
-    problems = standing_problems(state, patch.base) or past_problems(state, operations)
+    problems = (
+        standing_problems(state, patch.base)
+        or past_problems(state, operations)
+        or _since_then(state, proposal.verdict, elsewhere)
+    )
     return joined("; ", problems) if problems else None
+
+
+def _since_then(state: PlanState, verdict: Verdict, elsewhere: Collection[str]) -> tuple[str, ...]:
+    """What nobody could see who looked at the proposal."""
+    found = []
+    called = called_by_now(state, verdict.fresh) | set(verdict.fresh).intersection(elsewhere)
+    if called:
+        names = ", ".join(sorted(called))
+        found.append(msg("{tools} was called since the repair was proposed", tools=names))
+    if verdict.values and values_at(state, verdict.reads) != verdict.values:
+        found.append(msg("a value that the repair reads has changed since it was proposed"))
+    return tuple(found)
+
+
+def brings_calls(proposal: Proposal) -> bool:
+    """Whether it has something called that the plan had not, and whose effects cannot be had
+    twice."""
+    operations = operations_from_json(proposal.patch.operations)
+    new = added(operations) or any(isinstance(one, UseTool) for one in operations)
+    return bool(new and proposal.verdict.fresh)
+
+
+def values_at(state: PlanState, paths: Sequence[str]) -> str:
+    """A digest of what stands at these paths, and of where nothing does."""
+    return digest([_value(state, path) for path in paths])
+
+
+def _value(state: PlanState, path: str) -> Json:
+    try:
+        return [reader(split_path(path), _nowhere)(state)]
+    except LookupError:
+        return None
+
+
+def _nowhere(_: object) -> NoReturn:
+    raise LookupError
 
 
 def standing_problems(state: PlanState, base: str) -> tuple[str, ...]:
@@ -56,6 +104,13 @@ def past_problems(state: PlanState, operations: Mapping[int, Operation]) -> tupl
         *_done_problems(state, those),
         *_lost_checks(state, those),
     )
+
+
+def refused_in(state: PlanState) -> frozenset[str]:
+    """Digests of operations that people refused, or that did not help: in this run, and in the one
+    of which it is a fork."""
+    own = (name for case in state.repair.cases.values() for name in case.refused)
+    return frozenset((*own, *(state.forked.refused if state.forked else ())))
 
 
 def frozen(state: PlanState) -> frozenset[str]:

@@ -61,7 +61,7 @@ def run_forked(state: PlanState, event: e.RunForked, at: float) -> None:
 def _forked(fork: Fork) -> Forked:
     sent = (one for one in fork.steps if one.key)
     keys = {f"{one.listener_id}:{one.firing}:{one.generation}": one.key for one in sent}
-    return Forked(fork.origin, fork.seq, keys, fork.secrets)
+    return Forked(fork.origin, fork.seq, keys, fork.secrets, fork.refused, fork.called)
 
 
 def _tasks(tasks: Iterable[ForkedTask], at: float) -> Map[str, TaskState]:

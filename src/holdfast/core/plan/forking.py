@@ -11,7 +11,8 @@ the caller says which ones have done nothing that would be done again, and may b
 
 That a run was cancelled is not taken over: from there on it counts as it stood right before, with
 the results of what ended meanwhile. Nor is its verification, which looks at the outcome of this
-run. Consents, cases and repairs are the origin's own too; the plan is the one that held then.
+run. Consents, cases and repairs are the origin's own too, but what people refused there is refused
+here, and what its tree has called counts as called; the plan is the one that held then.
 """
 
 from __future__ import annotations
@@ -62,13 +63,11 @@ class Origin:
 
 
 def refuse_alive(state: PlanState) -> None:
-    """Nobody knows what a run that goes on will have done by the time its fork begins."""
-    rests = state.status is PlanInstanceStatus.ERROR and state.in_flight == 0
-    if state.status not in _OVER and not rests:
+    """What goes on, or may be resumed, would do once more what its fork does."""
+    if state.status not in _OVER:
         raise NotAllowed(
             msg(
-                "{id} is {status}: only a run that is over, or waits for a resume with nothing in "
-                "flight, can be forked",
+                "{id} is {status}, and only a run that is over can be forked: cancel it first",
                 id=state.run_id,
                 status=term(state.status),
             )
@@ -99,10 +98,15 @@ def children_in_doubt(origin: Origin) -> tuple[str, ...]:
 
 
 def fork_of(
-    origin: Origin, untouched: Collection[str] = (), wanting: Mapping[str, str] = EMPTY
+    origin: Origin,
+    untouched: Collection[str] = (),
+    wanting: Mapping[str, str] = EMPTY,
+    refused: Collection[str] = (),
+    called: Collection[str] = (),
 ) -> Fork:
     """What a fork takes over. The `untouched` child runs have done nothing that would be done
-    again; `wanting` are those who want what the origin did beside the people it knew of."""
+    again; `wanting` are those who want what the origin did beside the people it knew of. `refused`
+    and `called` are of the origin as it has ended."""
     state = origin.state
     tasks = tuple(_tasks(state))
     steps = {one.listener_id: one for one in _steps(origin, untouched)}
@@ -117,6 +121,8 @@ def fork_of(
         steps=in_order,
         wanting={**wanting, **state.wanting},
         secrets=_named(_secrets(tasks, in_order)),
+        refused=tuple(sorted(refused)),
+        called=tuple(sorted(called)),
     )
 
 

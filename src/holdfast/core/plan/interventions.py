@@ -70,6 +70,7 @@ def edit_context(builder: Builder, command: c.EditContext) -> None:
     update = TaskUpdate(command.task_id, status, command.context)
     moves = tuple(builder.unrepeated(move) for move in builder.moves((update,)))
     builder.emit(TasksEdited(command.by, "edit_context", moves))
+    cases.values_changed(builder)
 
 
 def _refuse_raw_secrets(builder: Builder, task_id: str, context: Mapping[str, Json]) -> None:

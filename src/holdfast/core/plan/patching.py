@@ -52,7 +52,7 @@ def answered(builder: Builder, answer: Answered) -> None:
 
 
 def _refuse_stale(builder: Builder, proposal: Proposal, answer: Answered) -> None:
-    stale = why_stale(builder.state, proposal.patch)
+    stale = why_stale(builder.state, proposal, answer.elsewhere)
     versions = answer.versions
     if stale is None and versions is not None and dict(versions) != dict(proposal.verdict.versions):
         stale = msg("a tool that the repair names has changed since it was proposed")

@@ -44,12 +44,15 @@ class TaskState(NamedTuple):
 class Forked:
     """Of which run this is a fork, and at which event. `keys` are those under which the outside
     world may know calls of that run, by listener, firing and generation; `secrets` names the
-    references that only that run could open."""
+    references that only that run could open. `refused` and `called` are what people refused there,
+    and the tools that its tree has called."""
 
     origin: str
     seq: int
     keys: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
 
 
 @state

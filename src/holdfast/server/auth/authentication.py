@@ -28,6 +28,7 @@ from fastapi import Depends, Request
 from holdfast.errors import NotAllowed, NotFound, NotPermitted, TooMany, Unauthenticated
 from holdfast.i18n.catalogue import preferred
 from holdfast.i18n.message import msg, term
+from holdfast.i18n.terms import role_name
 from holdfast.runtime.identity import Claim, Identity, acting
 from holdfast.server.auth.credentials import TOKEN, csrf_token
 from holdfast.server.auth.principal import (
@@ -119,13 +120,13 @@ def _lacking(permission: Permission, subject: str | None) -> str:
         return msg(
             "your roles do not permit you to {permission}: ask an admin for the role {role}",
             permission=term(permission),
-            role=role_for(permission),
+            role=role_name(role_for(permission)),
         )
     return msg(
         "your roles do not permit you to {permission} for {name}: ask an admin for the role {role}",
         permission=term(permission),
         name=named(subject),
-        role=role_for(permission),
+        role=role_name(role_for(permission)),
     )
 
 

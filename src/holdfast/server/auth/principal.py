@@ -27,6 +27,7 @@ from functools import cached_property
 from typing import Final, Literal
 
 from holdfast.i18n.message import msg
+from holdfast.i18n.terms import role_name
 from holdfast.language.strict import canonical_json
 from holdfast.model.interaction import InteractionType
 
@@ -186,7 +187,7 @@ def may_answer(
         return msg(
             "you may not see the runs of {name}: ask an admin for the role {role}",
             name=named(subject),
-            role=role_for(Permission.READ),
+            role=role_name(role_for(Permission.READ)),
         )
     if approval and principal.kind == "service":
         return msg("a service token does not approve calls: a person must answer this")
@@ -195,11 +196,16 @@ def may_answer(
     if approval and not roles & APPROVES:
         if question_role in (None, APPROVER):
             return _is_for(APPROVER)
-        return _is_for(msg("{role} and {other}", role=APPROVER, other=question_role))
+        both = {"role": role_name(APPROVER), "other": role_name(question_role)}
+        return _is_for(msg("{role} and {other}", **both))
     if question_role is not None:
         return None if roles & {question_role, ADMIN} else _is_for(question_role)
-    return None if roles & ANSWERS else _is_for(f"{APPROVER} or {OPERATOR}")
+    return None if roles & ANSWERS else _is_for(_either(APPROVER, OPERATOR))
+
+
+def _either(role: str, other: str) -> str:
+    return msg("{role} or {other}", role=role_name(role), other=role_name(other))
 
 
 def _is_for(role: str) -> str:
-    return msg("this question is for the role {role}", role=role)
+    return msg("this question is for the role {role}", role=role_name(role))

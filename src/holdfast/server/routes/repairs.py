@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from fastapi import Request, Response
 
-from holdfast.errors import InvalidValue, NotAllowed, NotPermitted
+from holdfast.errors import InvalidValue, NotAllowed, NotPermitted, PatchRejected
 from holdfast.i18n.message import msg
 from holdfast.language.strict import canonical_json
 from holdfast.model.repair import PlanPatch, Proposal
@@ -135,7 +135,7 @@ async def propose_patch(
     """Propose a change of the instance's plan; once it is consented to, the instance goes on.
 
     422 has everything that speaks against it. With `rehearse` nothing is changed: the answer is
-    200 with what the patch would do, or with its `problems`.
+    200 with what the patch would do, and 422 where it would be that without.
     """
     run = await INSTANCES.operable(served, caller, instance_id)
     _refuse_over(run)
@@ -144,7 +144,10 @@ async def propose_patch(
     given = {"reason": body.reason, "by": caller.principal.id}
     repairer = _repairer(served)
     if rehearse:
-        return _rehearsed(await repairer.proposal(instance_id, operations, **given), caller)
+        proposal = await repairer.proposal(instance_id, operations, **given)
+        if proposal.verdict.problems:
+            raise PatchRejected(proposal.verdict.problems)
+        return _rehearsed(proposal, caller)
     made = await repairer.propose(instance_id, operations, listener_id=listener_id, **given)
     run = await INSTANCES.read(served, instance_id)
     patch_id = made.patch.patch_id

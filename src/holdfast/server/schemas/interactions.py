@@ -155,6 +155,9 @@ class InteractionShown(Shown):
     reminded: int = Field(0, description="Reminders so far, told where one question is shown.")
     may_answer: bool
     may_not_because: str | None
+    may_not_approve_because: str | None = Field(
+        description="Why the caller may answer, but only to refuse: they proposed the repair."
+    )
     wanted_by: list[str] | None = Field(
         None, description="Under four eyes: who wants the call, and so may not approve it."
     )

@@ -38,7 +38,7 @@ PatchId = Annotated[
     str, Path(pattern=NAME, max_length=LONGEST_ID, description="A patch.", examples=["case_1_k1"])
 ]
 Rehearse = Annotated[
-    bool, Query(description="Say what the patch would do, and what is wrong with it: 200, always.")
+    bool, Query(description="Say what the patch would do, and change nothing: 200, or 422 as else.")
 ]
 
 
@@ -69,7 +69,9 @@ class PatchGiven(Given):
     )
     reason: str = Field("", max_length=LONGEST_REASON, description="For whoever is to approve it.")
     listener_id: StepName | None = Field(
-        None, description="The failed listener that it mends; its open proposal is withdrawn."
+        None,
+        description="The failed listener that it mends; its open proposal is withdrawn. Left out "
+        "it is the failed one that the operations change, if that is one alone.",
     )
     to_current: bool = Field(
         False, description="Bring the run to today's version of its plan, instead of operations."
@@ -117,6 +119,10 @@ class RehearsalShown(Shown):
     questions: list[str] = Field(description="What people would be asked.")
     stays: list[str] = Field(description="Listeners that are done and would not run again.")
     reached: bool = Field(description="Whether the main task would be Done in the end.")
+    stopped: list[str] = Field(
+        description="What would fail by itself, and why.",
+        examples=[["L001: task 001's context has no 'stafff_id'"]],
+    )
     open_conditions: list[str]
     status: str = Field(description="How the run would end.", examples=["done"])
     cut: bool = Field(description="Whether it was broken off after too many steps.")
@@ -130,6 +136,7 @@ class RehearsalShown(Shown):
             questions=_told(one.questions, language),
             stays=list(one.stays),
             reached=one.reached,
+            stopped=_told(one.stopped, language),
             open_conditions=_told(one.open_conditions, language),
             status=one.status,
             cut=one.cut,
@@ -137,7 +144,7 @@ class RehearsalShown(Shown):
 
 
 class ProposalShown(Shown):
-    """A patch and all that is to be said of it. With `problems` it cannot be proposed."""
+    """A patch and all that is to be said of it."""
 
     patch_id: str = Field(examples=["patch_5f0c91aa"])
     base: str = Field(description="The plan that it changes, by its digest.")
@@ -148,7 +155,6 @@ class ProposalShown(Shown):
     source: str = Field(examples=["rule:made_first", "person"])
     by: str = Field(description="Who proposed it, if a person did.")
     level: Level = Field(description="Who must consent: `act` takes an approver, another person.")
-    problems: list[str]
     warnings: list[str]
     versions: dict[str, str] = Field(description="Of the tools that it names, as they were judged.")
     consent: str = Field(description="What consent is bound to: all of the above, by content.")
@@ -170,7 +176,6 @@ class ProposalShown(Shown):
             source=patch.source,
             by=patch.by,
             level=verdict.level,
-            problems=_told(verdict.problems, language),
             warnings=_told(verdict.warnings, language),
             versions=dict(verdict.versions),
             consent=verdict.consent,
@@ -195,8 +200,11 @@ class CaseShown(Shown):
     opened_seq: int = Field(description="The event that opened it.")
     cause: Cause | None
     error: str
-    requests: int = Field(description="How often a model was asked about it.")
+    requests: int = Field(description="How often hooks or a model were asked about it.")
     reason: str = Field(description="Why there is no proposal, or why it is closed.")
+    refused_by: str = Field(
+        description="Who refused what was proposed last; `reason` is then in their own words."
+    )
     diagnosis: DiagnosisShown | None
     proposal: ProposalShown | None
     interaction_id: str | None = Field(description="The open question about its proposal.")
@@ -216,6 +224,7 @@ class CaseShown(Shown):
             error=worded(one.error, language),
             requests=one.requests,
             reason=worded(one.reason, language),
+            refused_by=one.refused_by,
             diagnosis=None if diagnosis is None else DiagnosisShown.of(diagnosis, language),
             proposal=None if proposal is None else ProposalShown.of(proposal, language),
             interaction_id=one.question_id,
@@ -238,6 +247,8 @@ class Cases(Shown):
 class PatchShown(Shown):
     patch_id: str = Field(examples=["case_1_k1"])
     case_id: str = Field(examples=["case_1"])
+    seq: int = Field(description="The event by which it was applied, and the moment.")
+    at: float
     base: str = Field(description="The plan before, by its digest.")
     digest: str = Field(description="The plan after.")
     operations: list[dict[str, Any]]
@@ -249,6 +260,8 @@ class PatchShown(Shown):
         return cls(
             patch_id=one.patch_id,
             case_id=one.case_id,
+            seq=one.seq,
+            at=one.at,
             base=one.base,
             digest=one.digest,
             operations=[dict(operation) for operation in one.operations],

@@ -20,6 +20,7 @@ from typing import ClassVar, Final, TypeAlias, assert_never
 
 from holdfast.drawing.graph import run_words
 from holdfast.i18n.message import joined, msg, recalled, span
+from holdfast.i18n.terms import role_name
 from holdfast.language.strict import canonical_json
 from holdfast.model import events as e
 from holdfast.model.form import FieldType
@@ -67,6 +68,7 @@ Shared: TypeAlias = (
     | e.RunCancelled
 )
 
+_LONGEST_LABEL: Final = 80
 SOON: Final = 0.5
 """A wait of so many seconds is not noticed."""
 
@@ -218,7 +220,7 @@ class Teller(ABC):
                 self._asked[request.request_id] = event
                 asked = joined("", (self._title(request.request_id), self._wants(request)))
                 if request.role:
-                    role = visible(request.role)
+                    role = visible(role_name(request.role))
                     return self.itself, msg("asks the role {role}: {title}", role=role, title=asked)
                 return self.itself, msg("asks a person: {title}", title=asked)
             case e.QuestionAnswered():
@@ -235,7 +237,7 @@ class Teller(ABC):
                 told = msg("{title} still waits, reminder {n}", title=title, n=event.count)
                 return CLOCK, told
             case e.QuestionEscalated():
-                title, role = self._title(event.question_id), visible(event.role)
+                title, role = self._title(event.question_id), visible(role_name(event.role))
                 told = msg("{title} now waits for the role {role}", title=title, role=role)
                 return CLOCK, told
             case e.DraftKept():
@@ -248,6 +250,13 @@ class Teller(ABC):
         asked = self._asked.get(question_id)
         return visible(recalled(asked.request.title)) if asked else question_id[:8]
 
+    def _option(self, question_id: str, option_id: str) -> str:
+        """What the option is called; its id where the question was not told."""
+        asked = self._asked.get(question_id)
+        options = asked.request.options if asked else ()
+        labels = (one.label for one in options if one.option_id == option_id)
+        return visible(recalled(next(labels, option_id)), _LONGEST_LABEL)
+
     def _answer(self, event: e.QuestionAnswered) -> str:
         secret = self._secrets(event.question_id)
         told = [
@@ -257,8 +266,8 @@ class Teller(ABC):
         parts = filter(None, [joined(", ", told), visible(event.feedback or "")])
         asked, title = self._asked.get(event.question_id), self._title(event.question_id)
         if asked is None or len(asked.request.options) > 1:
-            option = event.option_id
-            answered = msg("answered {title} with {option}", title=title, option=option)
+            option = self._option(event.question_id, event.option_id)
+            answered = msg("answered {title} with “{option}”", title=title, option=option)
         else:
             answered = msg("answered {title}", title=title)
         words = joined("; ", parts)
@@ -268,10 +277,9 @@ class Teller(ABC):
         title = self._title(event.question_id)
         if not event.option_id:
             return msg("{title} was not answered in time", title=title)
+        option = self._option(event.question_id, event.option_id)
         return msg(
-            "{title} was not answered in time; {option} was taken",
-            title=title,
-            option=event.option_id,
+            "{title} was not answered in time; “{option}” was taken", title=title, option=option
         )
 
     def _wants(self, request: InteractionRequest) -> str:

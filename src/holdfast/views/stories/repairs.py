@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, assert_never
 
-from holdfast.i18n.message import joined, msg
+from holdfast.i18n.message import msg
 from holdfast.model import events as e
 from holdfast.model.repair import Diagnosis
 from holdfast.model.retry import Cause
@@ -57,17 +57,14 @@ def told(event: CaseEvent, steps: Callable[[Sequence[str]], str]) -> Sentence:
         case e.CaseDiagnosed():
             return PLANNER, _diagnosed(event.diagnosis)
         case e.DiagnosisRequested():
-            return PLANNER, msg("asks a model what is wrong (request {n})", n=event.number)
+            return PLANNER, _asks(event.number)
         case e.DiagnosisReceived():
             return PLANNER, _received(event)
         case e.PatchProposed():
-            proposes, why = msg("proposes a repair"), _said(event.proposal.patch.reason)
-            told = joined(": ", (proposes, why)) if why else proposes
-            return event.proposal.patch.by or PLANNER, told
+            patch = event.proposal.patch
+            return patch.by or PLANNER, _because(msg("proposes a repair"), patch.reason)
         case e.PatchRefused():
-            refused = msg("left the plan as it is")
-            why = _said(event.reason)
-            return event.by, joined(": ", (refused, why)) if why else refused
+            return event.by, _because(msg("left the plan as it is"), event.reason)
         case e.PlanPatched():
             return _patched(event, steps)
         case e.RepairProven():
@@ -87,10 +84,16 @@ def _received(event: e.DiagnosisReceived) -> str:
     return _diagnosed(event.diagnosis)
 
 
+def _asks(number: int) -> str:
+    return msg("asks the application's hooks or a model what is wrong (request {n})", n=number)
+
+
 def _diagnosed(diagnosis: Diagnosis) -> str:
-    said = _said(diagnosis.summary)
-    cause = CAUSES[diagnosis.cause]
-    return joined(": ", (cause, said)) if said else cause
+    return _because(CAUSES[diagnosis.cause], diagnosis.summary)
+
+
+def _because(told: str, reason: str) -> str:
+    return msg("{told}: {reason}", told=told, reason=_said(reason)) if reason else told
 
 
 def _patched(event: e.PlanPatched, steps: Callable[[Sequence[str]], str]) -> Sentence:
