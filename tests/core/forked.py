@@ -11,7 +11,9 @@ from small_plans import WILL
 
 from holdfast.core.plan.compiled import VERIFY
 from holdfast.core.plan.decide import blank
-from holdfast.core.plan.forking import Origin, fork_of, origin_at
+from holdfast.core.plan.fitting import refused_in
+from holdfast.core.plan.forking import Origin, fork_of, origin_at, refuse_alive
+from holdfast.core.plan.spent import spent_calls
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
@@ -36,6 +38,18 @@ def origin_of(machine: Machine, seq: int | None = None) -> Origin:
     return origin_at(blank(machine.run_id, machine.plan), records, seq or len(records))
 
 
+def over(machine: Machine) -> Machine:
+    """A person cancels it, and those below it; what it has in flight was never sent."""
+    machine.submit(c.Cancel(WILL))
+    for child_id, child in machine.children.items():
+        if child.status == "cancelling":
+            machine.hear(child_id, "cancelled")
+    for effect in list(machine.flying.values()):
+        machine.report(effect, c.NotSent())
+    refuse_alive(machine.state)
+    return machine
+
+
 def forked(
     machine: Machine,
     seq: int | None = None,
@@ -45,8 +59,10 @@ def forked(
     untouched: Collection[str] = (),
 ) -> Machine:
     """A fork that has begun, under an auditor who knows what its origin has done."""
-    origin = origin_of(machine, seq)
-    fork = fork_of(origin, untouched)
+    refuse_alive(machine.state)
+    origin, now = origin_of(machine, seq), machine.state
+    called = {*spent_calls(now), *(now.forked.called if now.forked else ())}
+    fork = fork_of(origin, untouched, refused=refused_in(now), called=called)
     made = Machine(origin.state.plan, run_id=run_id, now=machine.now + 60, tools=machine.tools)
     made.auditor = ForkAuditor(machine, origin, fork, untouched)
     made.submit(c.StartFork(fork, by))

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from holdfast.core.approval import mode_of
 from holdfast.core.decider import Decision
 from holdfast.core.interactions.calls import bind_consent
+from holdfast.core.plan.fitting import values_at
+from holdfast.core.plan.spent import spent_calls
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import effects as f
@@ -15,7 +17,7 @@ from holdfast.model.approval import ApprovalMode
 from holdfast.model.commands import ToolFacts
 from holdfast.model.interaction import REPAIR, InteractionAction
 from holdfast.model.plan import PlanInstanceStatus, ToolAction
-from holdfast.model.repair import CaseStatus
+from holdfast.model.repair import CaseStatus, Proposal
 from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json
 
@@ -29,10 +31,20 @@ _REFUSALS = (
 )
 
 
+def _was_seen(before: PlanState, proposal: Proposal) -> None:
+    """Nothing that the repair was to call first has been called by then, and the values that it
+    reads are those that were shown."""
+    verdict = proposal.verdict
+    assert not set(verdict.fresh) & set(spent_calls(before)), "a repair repeats what nobody saw"
+    if verdict.values:
+        assert values_at(before, verdict.reads) == verdict.values, "other values than those shown"
+
+
 class Auditor:
     def __init__(self, tools: Mapping[str, ToolFacts]) -> None:
         self.tools = tools
         self.spent_keys: set[str] = set()
+        self.proposed: dict[str, Proposal] = {}
         self.forbidden: set[Firing] = set()
         self.consents: dict[tuple[Firing, str], str] = {}
         self.kept_key: dict[Firing, str] = {}
@@ -79,6 +91,10 @@ class Auditor:
                     if one in before.steps:
                         self.forbidden.add((one, before.steps[one].firing))
                     self._start_afresh(one)
+            case e.PatchProposed(case_id=case_id, proposal=proposal):
+                self.proposed[case_id] = proposal
+            case e.PlanPatched(case_id=case_id):
+                _was_seen(before, self.proposed[case_id])
             case e.QuestionAnswered():
                 self._read_answer(state, event)
                 self._read_lost_call(before, state, event)

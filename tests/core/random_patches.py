@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dice import Dice
 from machine import Machine
 
+from holdfast.core.plan.fitting import values_at
+from holdfast.core.plan.spent import called_by_now
 from holdfast.core.repair.operations import patched, read_operations
 from holdfast.core.storing import plan_digest
-from holdfast.errors import PatchRejected
+from holdfast.errors import CallerError, PatchRejected
 from holdfast.model import commands as c
+from holdfast.model.events import PlanPatched
+from holdfast.model.interaction import REPAIR
 from holdfast.model.message import Usage
 from holdfast.model.repair import (
     Diagnosis,
@@ -40,7 +46,24 @@ def repair(machine: Machine, dice: Dice) -> None:
         machine.tries(c.ProposePatch(proposal, dice.pick(PEOPLE), listener))
     else:
         case_id = dice.pick(("case_1", "case_2", "case_404"))
-        machine.submit(c.ReviewProposal(case_id, {"plain": dice.pick(("1", "2"))}))
+        versions: dict[str, str] = dice.pick(({}, {}, {"plain": "2"}))
+        machine.submit(c.ReviewProposal(case_id, versions, random_elsewhere(dice)))
+
+
+def random_elsewhere(dice: Dice) -> frozenset[str]:
+    """What other runs of the tree have called."""
+    return frozenset(dice.pick(((), (), (), ("keyed",), ("plain", "guarded"))))
+
+
+def answered(machine: Machine, command: c.Answer) -> None:
+    """By a person, as other runs stand; no repair is made whose call another run has made."""
+    question = machine.state.questions.get(command.question_id)
+    told = machine.tries(command)
+    if isinstance(told, CallerError) or question is None or question.purpose != REPAIR:
+        return
+    if any(isinstance(one, PlanPatched) for one in told.events):
+        proposal = machine.auditor.proposed[str(question.request.context["case_id"])]
+        assert not command.elsewhere.intersection(proposal.verdict.fresh)
 
 
 def _tell(machine: Machine, dice: Dice, proposal: Proposal | None) -> None:
@@ -66,7 +89,16 @@ def random_proposal(machine: Machine, dice: Dice) -> Proposal | None:
     by = dice.pick(("", *PEOPLE))
     level = dice.pick((Level.RENAME, Level.ACT))
     patch = PlanPatch(f"p{machine.state.version}", base, operations, "by chance", by=by)
-    return Proposal(patch, Verdict(digest, level, consent="agreed"))
+    return Proposal(patch, Verdict(digest, level, consent="agreed", **_seen(machine, dice)))
+
+
+def _seen(machine: Machine, dice: Dice) -> dict[str, Any]:
+    """What the judge saw, as far as it was there."""
+    tools = dice.pick(((), ("plain",), ("keyed", "guarded"), ("plain", "keyed")))
+    called = called_by_now(machine.state, tools)
+    reads = dice.pick(((), ("001.context.x",), ("001.context.name", "001.status")))
+    fresh = tuple(one for one in tools if one not in called)
+    return {"fresh": fresh, "reads": reads, "values": values_at(machine.state, reads)}
 
 
 def _operation(machine: Machine, dice: Dice) -> JsonObject:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from dice import Dice
-from forked import FORK, forked, history, origin_of
+from forked import FORK, forked, history, origin_of, over
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machine import Machine
@@ -19,9 +19,9 @@ from small_plans import (
     CODE,
     GUARDED,
     KEYED,
-    PERMANENT,
     TRANSIENT,
     WILL,
+    compiled,
     events,
     fail,
     give_up,
@@ -36,14 +36,23 @@ from small_plans import (
 from test_machine_properties import live_on, play
 
 from holdfast.core.plan.decide import blank, replay
-from holdfast.core.plan.forking import Origin, children_in_doubt, fork_of, refuse_alive
+from holdfast.core.plan.forking import (
+    Origin,
+    children_in_doubt,
+    fork_of,
+    may_be_started_anew,
+    refuse_alive,
+)
+from holdfast.core.plan.tables import COMMANDS
 from holdfast.core.repair.operations import patched, read_operations
 from holdfast.core.repair.rehearsal import rehearse
 from holdfast.core.run.state import CHANGED, STARTED
-from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.tables import INSTANCE, Signal, StepStatus
+from holdfast.core.run.tables import Verdict as Welcome
 from holdfast.core.storing import plan_digest
 from holdfast.errors import NotAllowed, NotFound
 from holdfast.forms.secrets import reference_of
+from holdfast.i18n.catalogue import said
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
@@ -61,6 +70,7 @@ from holdfast.model.plan import (
 )
 from holdfast.model.repair import PlanPatch, Proposal, Verdict
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
+from holdfast.model.run import Parent
 from holdfast.model.values import Json
 
 CHAIN = (
@@ -141,7 +151,7 @@ def test_a_fork_of_any_life_at_any_event_does_nothing_again_and_comes_to_its_end
 
 class TestWhatIsTakenOver:
     def test_done_stays_done_and_what_failed_fires_with_a_key_of_its_own(self) -> None:
-        fork = forked(failed_second())
+        fork = forked(over(failed_second()))
         assert states(fork) == {"L001": "done", "L002": "ready"}
         assert statuses(fork) == {"001": "Running", "002": "Done", "003": "NotStarted"}
         fork.start_ready()
@@ -152,7 +162,7 @@ class TestWhatIsTakenOver:
         assert tools_called(fork) == ["L002", "L003"]
 
     def test_it_is_a_run_of_its_own(self) -> None:
-        fork = forked(failed_second())
+        fork = forked(over(failed_second()), 7)
         state = fork.state
         assert (state.root_id, state.parent, state.plan_id) == (FORK, None, "small")
         assert (state.prompt, state.started_by, state.created_at) == ("go", WILL, fork.now)
@@ -198,7 +208,7 @@ class TestWhatIsTakenOver:
         machine = started(on("L001", "001 Running", ASK, "002", context={"c": "{{result.colour}}"}))
         asked = len(machine.records)
         reply(machine, data={"colour": "red"})
-        fork = forked(machine, asked)
+        fork = forked(over(machine), asked)
         assert fork.state.status is PlanInstanceStatus.RUNNING
         fork.start_ready()
         assert question(fork).request_id != question_ids(machine)[0]
@@ -219,7 +229,7 @@ class TestWhatIsTakenOver:
         machine = started(on("L001", "001 Running", ToolAction("picky"), "001"))
         reply(machine, data={"size": "XXXL"})
         give_up(machine)
-        fork = forked(machine)
+        fork = forked(over(machine))
         fork.start_ready()
         assert question(fork).type is InteractionType.MISSING_INFO
 
@@ -227,7 +237,7 @@ class TestWhatIsTakenOver:
         machine = started(on("L001", "001 Running", GUARDED, "001"))
         reply(machine, "approve")
         give_up(machine)
-        fork = forked(machine)
+        fork = forked(over(machine))
         fork.start_ready()
         assert question(fork).type is InteractionType.TOOL_APPROVAL
         reply(fork, "approve")
@@ -237,7 +247,7 @@ class TestWhatIsTakenOver:
         machine = failed_second()
         machine.submit(c.Skip("L002", WILL))
         machine.submit(c.MarkDone("001", WILL))
-        fork = forked(machine)
+        fork = forked(over(machine))
         assert states(fork) == {"L001": "done", "L002": "skipped", "L003": "skipped"}
         assert fork.settle().status is PlanInstanceStatus.DONE
         assert not tools_called(fork)
@@ -261,7 +271,7 @@ class TestWhatIsTakenOver:
     def test_a_result_that_only_waits_to_be_concluded_is_not_obtained_again(self) -> None:
         machine = started(on("L001", "001 Running", CALL, "001", context={"x": "{{result.no}}"}))
         give_up(machine, c.OutputBroken({"x": 1}, "no such part"))
-        fork = forked(machine)
+        fork = forked(over(machine))
         fork.start_ready()
         assert isinstance(only(fork), f.Conclude)
 
@@ -279,8 +289,7 @@ class TestWhatIsTakenOver:
             machine.outcome(effect, {}),
         )
         assert machine.state.steps["L001"].pending == 1
-        machine.submit(c.Cancel(WILL))
-        fork = forked(machine)
+        fork = forked(over(machine))
         assert fork.state.steps["L001"].pending == 1
 
 
@@ -291,28 +300,96 @@ def question_ids(machine: Machine) -> list[str]:
 class TestWhatIsOver:
     @pytest.mark.parametrize("begun", [lambda: started(*CHAIN), lambda: paused()])
     def test_a_run_that_goes_on_is_not_forked(self, begun: Any) -> None:
-        with pytest.raises(NotAllowed, match=r"inst_000001 is (running|pause): only a run that is"):
+        refused = r"inst_000001 is (running|pause), and only a run that is over can be forked"
+        with pytest.raises(NotAllowed, match=refused):
             refuse_alive(begun().state)
 
-    def test_nor_is_one_in_error_that_has_something_in_flight(self) -> None:
-        machine = started(
-            on("L001", "001 Running", CALL, "002"), on("L002", "001 Running", CALL, "003")
-        )
-        first, _ = machine.flying.values()
-        machine.report(first, PERMANENT)
-        machine.consult(0)
-        assert machine.state.status is PlanInstanceStatus.ERROR
-        with pytest.raises(NotAllowed, match="inst_000001 is error"):
+    def test_nor_is_one_that_waits_for_a_resume(self) -> None:
+        """It and its fork would do the same; cancelled, nothing resumes it."""
+        machine = failed_second()
+        with pytest.raises(NotAllowed, match=r"inst_000001 is error, .*: cancel it first"):
+            refuse_alive(machine.state)
+        machine.submit(c.Cancel(WILL))
+        refuse_alive(machine.state)
+        with pytest.raises(NotAllowed, match="Resume is not possible"):
+            machine.submit(c.Resume(WILL))
+
+    def test_nor_is_one_that_is_being_cancelled(self) -> None:
+        machine = started(*CHAIN)
+        machine.submit(c.Cancel(WILL))
+        with pytest.raises(NotAllowed, match="inst_000001 is cancelling"):
             refuse_alive(machine.state)
 
-    def test_one_that_waits_for_a_resume_or_has_ended_is(self) -> None:
-        refuse_alive(failed_second().state)
-        refuse_alive(cancelled(started(*CHAIN)).state)
+    def test_who_reads_chinese_is_told_so_in_chinese(self) -> None:
+        with pytest.raises(NotAllowed) as refused:
+            refuse_alive(failed_second().state)
+        told = said(str(refused.value), "zh")
+        assert told == "inst_000001 的状态是出错，只有已结束的运行才能分叉：请先取消它"
+
+    def test_nothing_that_is_over_is_ever_alive_again(self) -> None:
+        """So what was looked at when it was forked stays true."""
+        over_for_good = {PlanInstanceStatus.DONE, PlanInstanceStatus.CANCELLED}
+        heard = {c.ReportOutcome, c.Answer, c.KeepDraft}
+        for status in over_for_good:
+            accepted = {one for one, told in COMMANDS.items() if told[status] is Welcome.ACCEPT}
+            assert accepted == heard
+            assert {INSTANCE[status].get(one, status) for one in Signal} <= over_for_good
+
+    def test_nor_does_anything_that_is_still_said_to_it_start_anything(self) -> None:
+        machine = started(*CHAIN)
+        effect = only(machine)
+        machine.submit(c.Cancel(WILL, grace=0.0))
+        machine.submit(c.Tick())
+        machine.report(effect, machine.outcome(effect, {"x": 1}))
+        machine.crash()
+        refuse_alive(machine.state)
+        assert not machine.flying
+        assert not machine.ready()
 
     @pytest.mark.parametrize("seq", [-1, 99])
     def test_an_event_that_it_never_had_is_named_with_those_that_it_has(self, seq: int) -> None:
         with pytest.raises(NotFound, match=rf"inst_000001 has no event {seq}: .* 1 to 7"):
             origin_of(failed_second(), seq)
+
+
+class TestWhatRunsAboveMayDo:
+    """A run starts a sub-run anew that was cancelled, once it is resumed."""
+
+    def test_one_that_was_cancelled_is_not_forked_before_the_run_that_it_works_for_is_over(
+        self,
+    ) -> None:
+        child, parent = self.cancelled_child().state, failed_second().state
+        assert may_be_started_anew(child)
+        refused = (
+            "child_1 works for inst_000001, which is error and may start it anew: cancel inst_"
+        )
+        with pytest.raises(NotAllowed, match=refused):
+            refuse_alive(child, [parent])
+        refuse_alive(child, [over(failed_second()).state])
+
+    def test_who_forks_is_told_of_the_highest_that_is_to_be_cancelled(self) -> None:
+        """With it all that works for it is cancelled."""
+        child = self.child()
+        above = [failed_second().state, replace(failed_second().state, run_id="inst_000007")]
+        with pytest.raises(NotAllowed, match="child_1 works for inst_000007"):
+            refuse_alive(child.state, above)
+
+    def test_what_is_done_is_not_started_anew_nor_what_works_for_nobody(self) -> None:
+        child = self.child()
+        child.settle()
+        assert child.state.status is PlanInstanceStatus.DONE
+        assert not may_be_started_anew(child.state)
+        assert not may_be_started_anew(cancelled(started(*CHAIN)).state)
+
+    def child(self) -> Machine:
+        machine = Machine(compiled(*CHAIN), run_id="child_1")
+        parent = Parent("inst_000001", "L001", 1)
+        machine.submit(c.StartRun("small", parent=parent, root_id="inst_000001", by=WILL))
+        machine.start_ready()
+        return machine
+
+    def cancelled_child(self) -> Machine:
+        return cancelled(self.child())
 
 
 def paused() -> Machine:
@@ -358,7 +435,7 @@ class TestWhatWasInFlight:
     def test_so_does_one_whose_output_could_not_be_determined(self) -> None:
         machine = started(*CHAIN)
         give_up(machine, c.OutputBroken({"y": 1}, "no such part"))
-        [concluding] = fork_starts(forked(machine, 2))
+        [concluding] = fork_starts(forked(over(machine), 2))
         assert concluding.result == {"y": 1}
 
     def test_a_person_is_asked_where_nothing_says_what_came_of_it(self) -> None:
@@ -508,8 +585,7 @@ class TestSnippets:
         machine = self.in_its_second_call()
         before = len(machine.records)
         machine.report(only(machine), c.CallReturned(1, {"x": 1}))
-        machine.submit(c.Cancel(WILL))
-        [snippet] = fork_starts(forked(machine, before))
+        [snippet] = fork_starts(forked(over(machine), before))
         assert [one.result for one in snippet.recorded] == [{"x": 0}, {"x": 1}]
 
     def test_calls_that_the_same_firing_made_later_count_as_well(self) -> None:
@@ -567,8 +643,7 @@ class TestChildRuns:
         machine = self.parent()
         [child] = machine.children
         machine.hear(child, "error")
-        refuse_alive(machine.state)
-        fork = forked(machine)
+        fork = forked(over(machine))
         assert fork.state.steps["L001"].child_id is None
         assert question(fork).title == "Did L001 happen?"
         reply(fork, "run_again")
@@ -585,8 +660,8 @@ class TestTroubleThatIsLeftBehind:
         succeed(machine)
         assert machine.state.status is PlanInstanceStatus.ERROR
         machine.submit(c.EditContext("002", {"y": 1}, WILL))
-        assert forked(machine).state.status is PlanInstanceStatus.ERROR
         mended = replayed_with(machine, e.TasksEdited(WILL, "by hand", (e.Move("003", DONE),)))
+        assert forked(over(machine)).state.status is PlanInstanceStatus.ERROR
         fork = fork_of(Origin(mended, 1))
         assert [(one.listener_id, one.firing) for one in ready(fork)] == [("L002", 1)]
 
@@ -616,7 +691,7 @@ class TestTroubleThatIsLeftBehind:
         machine.start_ready()
         give_up(machine)
         assert machine.state.origin is not None
-        fork = forked(machine)
+        fork = forked(over(machine))
         assert (fork.state.plan.digest, fork.state.origin) == (digest, None)
         assert not fork.state.repair.cases
         assert cast(f.CallTool, fork_starts(fork)[0]).args == {"n": 5}
@@ -628,7 +703,7 @@ class TestTroubleThatIsLeftBehind:
         )
         machine.settle()
         assert machine.state.status is PlanInstanceStatus.ERROR
-        fork = forked(machine)
+        fork = forked(over(machine))
         assert fork.state.main_task.status == "Done"
         fork.start_ready()
         assert [one.work.step_id for one in fork.flying.values()] == ["verify.1"]
@@ -649,7 +724,7 @@ class TestFourEyes:
     def test_who_forks_wants_what_it_does_and_so_do_those_who_wanted_it_before(self) -> None:
         machine = failed_second()
         machine.submit(c.EditContext("002", {"y": 1}, "李四"))
-        fork = forked(machine, by="王五")
+        fork = forked(over(machine), by="王五")
         assert dict(fork.state.wanting) == {"王五": STARTED, WILL: STARTED, "李四": CHANGED}
 
     def test_others_may_be_known_to_want_it(self) -> None:
@@ -675,8 +750,7 @@ class TestSecrets:
     def forked(self, *listeners: Any, **values: Json) -> Machine:
         machine = with_secrets(*listeners, **values)
         succeed(machine)
-        machine.submit(c.Cancel(WILL))
-        return forked(machine, seq_of(machine, e.ListenerSucceeded))
+        return forked(over(machine), seq_of(machine, e.ListenerSucceeded))
 
     def test_a_step_asks_for_one_before_it_leaves_the_run_and_nobody_is_asked_twice(self) -> None:
         fork = self.forked(
@@ -795,7 +869,7 @@ class TestSecrets:
 
 def test_a_fork_of_nothing_that_was_ever_done_is_a_run_that_has_begun() -> None:
     """The journal of a fork replays by itself."""
-    fork = forked(failed_second())
+    fork = forked(over(failed_second()))
     fork.settle()
     again = replay(blank(FORK, fork.plan), history(fork))
     assert again == fork.state
@@ -808,4 +882,4 @@ UNKNOWN = c.Failed(Failure(FailureKind.UNKNOWN, "who knows"))
 def test_what_failed_with_an_unknown_outcome_keeps_the_key_of_its_last_try() -> None:
     machine = started(on("L001", "001 Running", KEYED, "001", retry=RETRY))
     give_up(machine, UNKNOWN)
-    assert fork_starts(forked(machine))[0].work.key == "inst_000001:L001:1:0"
+    assert fork_starts(forked(over(machine)))[0].work.key == "inst_000001:L001:1:0"

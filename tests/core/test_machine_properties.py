@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from invariants import ENDED
 from machine import Machine, Worked
-from random_patches import repair
+from random_patches import answered, random_elsewhere, repair
 from random_plans import MAIN, random_plan
 
 from holdfast.errors import CallerError
@@ -108,12 +108,14 @@ def answer(machine: Machine, dice: Dice) -> None:
     data: dict[str, Json] = dice.pick(({"colour": "red"}, {}, {"size": "XL"}, {"x": "1"}))
     feedback = dice.pick((None, "because"))
     command = c.Answer(question_id, dice.pick(("Will Zhang", "操作员")), dice.pick(options), data)
-    machine.tries(c.Answer(question_id, command.by, command.option_id, data, feedback))
+    of = (question_id, command.by, command.option_id, data, feedback)
+    answered(machine, c.Answer(*of, elsewhere=random_elsewhere(dice)))
 
 
 def fitting_answer(machine: Machine, dice: Dice) -> None:
     for question_id in sorted(machine.state.open_questions)[:1]:
-        machine.tries(good_answer(machine, question_id, dice.number(4)))
+        given = good_answer(machine, question_id, dice.number(4))
+        answered(machine, replace(given, elsewhere=random_elsewhere(dice)))
 
 
 def good_answer(machine: Machine, question_id: str, choice: int = 0) -> c.Answer:

@@ -139,7 +139,14 @@ EVERYTHING: dict[str, Any] = {
         2,
         15,
     ),
-    "forked": Forked("inst_000009", 7, {"L001:1:0": "inst_000009:L001:1:0"}, {"secret:1": "pin"}),
+    "forked": Forked(
+        "inst_000009",
+        7,
+        {"L001:1:0": "inst_000009:L001:1:0"},
+        {"secret:1": "pin"},
+        ("0123456789abcdef",),
+        ("pay",),
+    ),
 }
 
 

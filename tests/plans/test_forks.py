@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ from holdfast.testing.scripted_model import ScriptedModel
 
 OpenApp = Callable[..., Awaitable[Holdfast]]
 BROKEN = PermanentError("no such order")
+ENDED = ("done", "cancelled")
 
 
 @pytest.fixture
@@ -56,8 +58,16 @@ async def failed(app: Holdfast) -> tuple[PlanInstance, Tool, Tool]:
     return instance, order, deliver
 
 
+async def over(app: Holdfast, instance: PlanInstance) -> PlanInstance:
+    """What waits for a resume is cancelled: it is forked as it stood before."""
+    await app.cancel(instance.id)
+    assert await instance.wait_for_completion() == "cancelled"
+    return instance
+
+
 async def test_only_what_was_not_done_is_done_and_the_origin_stays_as_it_is(app: Holdfast) -> None:
     instance, order, deliver = await failed(app)
+    await over(app, instance)
     before = await app.engine.state(instance.id)
     fork = await app.plans.fork(instance.id, before.version, by="张三")
     assert (fork.id, fork.plan_id) == ("inst_000002", "p")
@@ -84,6 +94,7 @@ async def test_it_outlives_its_process_and_may_be_forked_itself(
 ) -> None:
     async with Holdfast(tmp_path, max_retry_count=0) as app:
         instance, _, _ = await failed(app)
+        await over(app, instance)
         fork = await app.plans.fork(instance.id, 1)
         assert await fork.wait_for_completion() == "done"
         live = await app.engine.state(fork.id)
@@ -158,11 +169,56 @@ class TestWhatCannotBeForked:
         load(app, step("A", "001", "002", form={"colour": {"type": "text"}}), end("002"))
         instance = await start(app)
         assert await instance.wait_until_settled() == "pause"
-        with pytest.raises(NotAllowed, match="inst_000001 is pause: only a run that is over"):
+        with pytest.raises(NotAllowed, match=r"inst_000001 is pause, and .*: cancel it first"):
             await app.plans.fork(instance.id, 1)
+        assert len(await app.runs()) == 1
+
+    async def test_a_run_that_waits_for_a_resume(self, app: Holdfast) -> None:
+        """Both would deliver: the run once it is resumed, and its fork."""
+        instance, order, deliver = await failed(app)
+        with pytest.raises(NotAllowed, match=r"inst_000001 is error, and .*: cancel it first"):
+            await app.plans.fork(instance.id, 1)
+        assert (await app.engine.state(instance.id)).status == "error"
+        await over(app, instance)
+        fork = await app.plans.fork(instance.id, instance.version)
+        with pytest.raises(NotAllowed, match="inst_000001 is cancelled"):
+            await app.resume(instance.id)
+        assert await fork.wait_for_completion() == "done"
+        assert (order.count, deliver.count) == (1, 2)
+
+    @pytest.mark.parametrize("resumed_first", [True, False])
+    async def test_a_resume_and_a_fork_at_the_same_time_do_what_is_left_once(
+        self, app: Holdfast, resumed_first: bool
+    ) -> None:
+        instance, _, deliver = await failed(app)
+
+        async def forked() -> PlanInstance:
+            await app.cancel(instance.id)
+            return await app.plans.fork(instance.id, instance.version)
+
+        both = (app.resume(instance.id), forked())
+        in_order = both if resumed_first else both[::-1]
+        first, second = await asyncio.gather(*in_order, return_exceptions=True)
+        assert isinstance(first, PlanInstance)
+        assert isinstance(second, PlanInstance | NotAllowed)
+        for row in await app.runs():
+            assert await (await app.instance(row.run_id)).wait_for_completion() in ENDED
+        assert deliver.count == 2
+
+    async def test_a_run_that_is_done_is_not_run_again(self, app: Holdfast) -> None:
+        """So nothing of it is done once more after it was forked."""
+        instance, _, _ = await failed(app)
+        await app.resume(instance.id)
+        assert await instance.wait_for_completion() == "done"
+        await app.plans.fork(instance.id, 1)
+        with pytest.raises(NotAllowed, match="inst_000001 is done"):
+            await app.rerun_from(instance.id, "A")
+        with pytest.raises(NotAllowed, match="inst_000001 is done"):
+            await app.resume(instance.id)
 
     async def test_an_event_that_there_is_not(self, app: Holdfast) -> None:
         instance, _, _ = await failed(app)
+        await over(app, instance)
         with pytest.raises(NotFound, match="inst_000001 has no event 999: its events are 1 to"):
             await app.plans.fork(instance.id, 999)
         assert len(await app.runs()) == 1
@@ -198,6 +254,7 @@ class TestSecrets:
 
     async def test_a_step_that_needs_one_asks_for_it_again(self, app: Holdfast) -> None:
         instance, sign_in = await self.given_up(app)
+        await over(app, instance)
         fork = await app.plans.fork(instance.id, instance.version)
         assert await fork.wait_until_settled() == "pause"
         assert sign_in.count == 1
@@ -220,8 +277,7 @@ class TestChildRuns:
         return instance
 
     async def forked(self, app: Holdfast, instance: PlanInstance) -> PlanInstance:
-        await app.cancel(instance.id)
-        assert await instance.wait_for_completion() == "cancelled"
+        await over(app, instance)
         return await app.plans.fork(instance.id, instance.version)
 
     async def test_one_that_has_only_looked_is_started_anew(self, app: Holdfast) -> None:
@@ -283,7 +339,40 @@ class TestChildRuns:
         instance = await start(app, "parent")
         assert await instance.wait_for_completion() == "error"
         load(app, end("001", when="Running"), plan_id="later")
+        await over(app, instance)
         fork = await app.plans.fork(instance.id, instance.version)
+        assert await fork.wait_for_completion() == "done"
+
+    async def test_one_that_was_cancelled_is_forked_once_nothing_starts_it_anew(
+        self, app: Holdfast
+    ) -> None:
+        """The run that it works for takes it for failed, and would at its resume."""
+        tell = Tool({})
+        add(app, tell=tell)
+        form = {"form": {"colour": {"type": "text"}}}
+        told = step("T", "001", "003", tool="tell")
+        instance = await self.parent(app, told, step("H", "003", "002", **form))
+        below = f"{instance.id}.A.1"
+        with pytest.raises(NotAllowed, match=f"works for {instance.id}, which is pause and may"):
+            await app.plans.fork(below, 1)
+        await app.cancel(below)
+        assert await instance.wait_until_settled() == "error"
+        with pytest.raises(NotAllowed, match=f"works for {instance.id}, .*: cancel {instance.id} "):
+            await app.plans.fork(below, 1)
+        await over(app, instance)
+        fork = await app.plans.fork(below, 1)
+        assert await fork.wait_until_settled() == "pause"
+        assert (fork.id, tell.count) == ("inst_000002", 2)
+
+    async def test_one_that_is_done_is_forked_while_that_run_goes_on(self, app: Holdfast) -> None:
+        add(app, tell=Tool({}))
+        form = {"form": {"colour": {"type": "text"}}}
+        load(app, step("T", "001", "002", tool="tell"), end("002"), plan_id="child")
+        first = step("A", "001", "002", plan_id="child")
+        load(app, first, step("H", "002", "003", **form), end("003"), plan_id="parent")
+        instance = await start(app, "parent")
+        assert await instance.wait_until_settled() == "pause"
+        fork = await app.plans.fork(f"{instance.id}.A.1", 1)
         assert await fork.wait_for_completion() == "done"
 
     @pytest.mark.parametrize(("tool", "asks"), [("look", False), ("tell", True)])

@@ -155,7 +155,7 @@ class TestThePlansChecker:
     def test_its_findings_name_the_operation_and_the_place(self, state: PlanState) -> None:
         (found,) = problems(state, set_args(modell="x"))
         assert found == (
-            "operations[0] (set_args): L2.args.modell: there is no argument of order 'modell'; "
+            "operations[0] (set_args): L2.args.modell: order takes no argument 'modell'; "
             "did you mean 'model'?"
         )
 
@@ -390,11 +390,22 @@ class TestWarnings:
         assert verdict_on(state, new).warnings == ('L2.size = "XXL⟨202E⟩" is a new value',)
         assert verdict_on(state, RENAMED).warnings == ()
 
-    def test_of_many_new_values_the_first_are_shown(self, state: PlanState) -> None:
-        many = inserted("query_badge", args={"name": "x", "tags": [f"t{n}" for n in range(25)]})
-        told = verdict_on(state, many).warnings
-        assert len(told) == 21
-        assert told[-1] == "and 6 more new values"
+    @pytest.mark.parametrize(
+        ("by", "most"), [("model:m", 20), ("rule:r", 200), ("lesson:l", 200), (PERSON, 200)]
+    )
+    def test_every_new_value_is_shown_and_what_has_too_many_is_refused(
+        self, by: str, most: int, state: PlanState
+    ) -> None:
+        def bringing(n: int) -> JsonObject:
+            tags = [f"t{each}" for each in range(n)]
+            new = inserted("query_badge", args={"name": "{001.context.name}", "tags": tags})
+            return {**new, "task": {"task_id": "R1"}}
+
+        told = verdict_on(state, bringing(most), by=by)
+        assert told.problems == ()
+        assert [f'"t{each}"' in one for each, one in enumerate(told.warnings)] == [True] * most
+        refused = f"a patch brings at most {most} new values; this brings {most + 1}"
+        assert verdict_on(state, bringing(most + 1), by=by).problems == (refused,)
 
 
 OPERATIONS = st.lists(

@@ -20,8 +20,8 @@ from patch_cases import (
 from small_plans import PERMANENT, on
 
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.plan.state import PlanState
 from holdfast.core.plan.spent import spent_calls
+from holdfast.core.plan.state import PlanState
 from holdfast.core.storing import plan_digest
 from holdfast.model import commands as c
 from holdfast.model.plan import CodeAction, Listener, Output, TaskStatus, ToolAction
@@ -210,7 +210,10 @@ class TestRepetition:
 
 
 def test_what_other_runs_of_the_tree_have_called_counts() -> None:
-    told = "L2 would call order again: another run of this tree has called it"
+    told = (
+        "L2 would call order again: another run of this tree, or of which it is a fork, has called "
+        "it"
+    )
     assert repeated(failed(), elsewhere=("order",)) == (told,)
 
 

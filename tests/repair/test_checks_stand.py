@@ -7,7 +7,7 @@ import random
 import pytest
 from dice import Dice
 from machine import Machine
-from patch_cases import begun, failed, known, patch_of, set_args, verdict_on
+from patch_cases import begun, brought, failed, known, patch_of, set_args, verdict_on
 from random_patches import random_proposal
 from random_plans import TOOLS
 from small_plans import CODE, on
@@ -74,6 +74,21 @@ class TestAnAgentsCheck:
         assert "checks the outcome already" in (
             why_stale(machine.state, Proposal(patch_of(machine.state, skip), Verdict("d"))) or ""
         )
+
+    def test_which_may_come_with_another_listener_instead(self) -> None:
+        """Of a plan that ended before the agent's only listener fired."""
+        machine = begun(
+            on("L1", "001 Running", CODE, "001"),
+            on("L2", "404 Done", AgentAction("hr", "Look"), "002"),
+            verify=(),
+        )
+        machine.settle()
+        asks = {"listener_type": "agent", "agent_id": "hr", "action_prompt": "Look"}
+        skip: JsonObject = {"op": "skip", "listener_id": "L2"}
+        both = [skip, brought(asks)]
+        told = [past_problems(machine.state, {0: one}) for one in read_operations([skip])]
+        assert "its agent must stay" in str(told)
+        assert past_problems(machine.state, dict(enumerate(read_operations(both)))) == ()
 
 
 def test_a_listener_that_is_not_there_is_nobodys_past() -> None:

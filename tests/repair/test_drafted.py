@@ -91,8 +91,9 @@ def test_of_a_plan_that_only_looks_nothing_is_said_to_act() -> None:
 
 def test_a_goal_that_is_not_reached_is_said_with_the_conditions_that_stay_open() -> None:
     unknown = {**BADGE, "args": {"employee_id": "{a.number}"}}
-    *_, told, first, second = lines(PROFILE, unknown)
+    *_, told, stops, first, second = lines(PROFILE, unknown)
     assert told == "In the rehearsal the goal is not reached."
+    assert stops == "- a: {{result.number}}: result has no 'number' (it is empty)"
     assert first.startswith("- b: ")
     assert second.startswith("- finish: ")
 

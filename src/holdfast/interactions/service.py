@@ -20,7 +20,7 @@ from holdfast.forms.validation import refuse_overlong
 from holdfast.forms.values import Refusal, clean, is_empty
 from holdfast.i18n.message import msg, term
 from holdfast.interactions.handlers import Handlers
-from holdfast.interactions.repairs import RepairAnswers, is_about_a_repair
+from holdfast.interactions.repairs import RepairAnswers
 from holdfast.journal.port import NOTHING, Attached, ExpiringValue, QuestionRow
 from holdfast.journal.vault import SecretScope, Vault, sealed_answer
 from holdfast.language.strict import strict_json, strict_text
@@ -81,6 +81,10 @@ def _custom_option(request: InteractionRequest, option_id: str | None) -> Intera
     return None
 
 
+def _is_about_a_repair(request: InteractionRequest) -> bool:
+    return isinstance(request.context.get("repair_tools"), list)
+
+
 class InteractionService:
     def __init__(self, engine: Engine, handlers: Handlers, vault: Vault) -> None:
         self.engine = engine
@@ -128,7 +132,7 @@ class InteractionService:
             known, more = await self._sealed(request.form, resolution.data, row, by)
             resolution, kept = replace(resolution, data=known), kept + more
         command = c.Answer(row.question_id, by, named, data, feedback, resolution)
-        if is_about_a_repair(request):
+        if _is_about_a_repair(request):
             return await self.repairs.answer(row.run_id, request, command)
         attached = Attached(kept=kept) if kept else NOTHING
         return await self.engine.submit(row.run_id, command, attached=attached)

@@ -139,6 +139,8 @@ class Rehearsal:
     """Listeners that are done and would not run again."""
     reached: bool = False
     """Whether the main task is Done in the end."""
+    stopped: tuple[str, ...] = ()
+    """What fails by itself, and why: a template reads what is not there, a tool is disabled."""
     open_conditions: tuple[str, ...] = ()
     status: str = ""
     cut: bool = False
@@ -151,8 +153,8 @@ class Verdict:
     refused; `versions` are those of all tools that it names, and `consent` binds all of it.
 
     `fresh` are the tools that it would have called, whose effects cannot be had twice, and that
-    nothing in the tree of runs had called; `values` is the digest of what stood at the paths that
-    it `reads`.
+    nothing in the tree of runs had called, `repeats` are those that something had; `values` is the
+    digest of what stood at the paths that it `reads`.
     """
 
     digest: str
@@ -166,6 +168,7 @@ class Verdict:
     fresh: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     values: str = ""
+    repeats: tuple[str, ...] = ()
 
 
 @record

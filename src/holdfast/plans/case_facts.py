@@ -1,5 +1,6 @@
 """What a look at a case needs beside the run's state: its last events, what each tool answered
-last, what other runs of its tree have called, and the tools and plans that there are now.
+last and what it has refused, what other runs of its tree have called, and the tools and plans that
+there are now.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from holdfast.model.events import ListenerSucceeded
 from holdfast.model.record import record
 from holdfast.model.recorded import Event
 from holdfast.model.values import Json
+from holdfast.repair.refusals import Refusal, refusals_of
 from holdfast.repair.surroundings import Surroundings
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.relatives import called_elsewhere
@@ -23,18 +25,21 @@ MOST_RECORDS: Final = 500
 
 @record
 class CaseFacts:
-    """`seen` has what each tool answered last, `elsewhere` the tools that other runs called."""
+    """`seen` has what each tool answered last, `refused` the calls that they refused, `elsewhere`
+    the tools that other runs called."""
 
     events: tuple[tuple[int, Event], ...]
     surroundings: Surroundings
     now: float
     seen: Mapping[str, Json]
     elsewhere: frozenset[str]
+    refused: tuple[Refusal, ...]
 
     @property
     def judging(self) -> dict[str, Any]:
         """As `checks.judge` takes them."""
-        return {"now": self.now, "seen": self.seen, "elsewhere": self.elsewhere}
+        beside = {"elsewhere": self.elsewhere, "refused": self.refused}
+        return {"now": self.now, "seen": self.seen, **beside}
 
 
 async def gathered(engine: Engine, state: PlanState, surroundings: Surroundings) -> CaseFacts:
@@ -47,6 +52,7 @@ async def gathered(engine: Engine, state: PlanState, surroundings: Surroundings)
         engine.clock.now(),
         last_results(state, (event for _, event in events)),
         await called_elsewhere(engine, state),
+        refusals_of(state, (event for _, event in events)),
     )
 
 

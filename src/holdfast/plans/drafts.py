@@ -56,8 +56,6 @@ from holdfast.runtime.identity import LOCAL, Identity, current
 from holdfast.runtime.machines import as_plan, definition_of
 from holdfast.runtime.registry import compiled
 from holdfast.source.check import Catalog
-from holdfast.source.plan_text import plan_text
-from holdfast.source.planfile import load_plan
 from holdfast.work.drafting import MOST_REQUESTS, Drafting, draft
 from holdfast.work.thinker import Thinker
 from holdfast.work.tools import CallInfo, ToolRegistry, ToolSpec
@@ -158,6 +156,9 @@ class Drafts:
         problems = tuple(findings(plan, self._catalog()))
         if problems:
             raise PlanRejected(tuple(map(Problem, problems)))
+        from holdfast.source.plan_text import plan_text  # YAML is loaded where it is needed
+        from holdfast.source.planfile import load_plan
+
         source = plan_text(record_to_json(plan))
         made = compiled(load_plan(source, ADOPTED, self._catalog()))
         if await self._is_kept_otherwise(made):

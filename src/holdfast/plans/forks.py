@@ -13,7 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.decide import blank
 from holdfast.core.plan.fitting import refused_in
-from holdfast.core.plan.forking import Origin, children_in_doubt, fork_of, origin_at, refuse_alive
+from holdfast.core.plan.forking import (
+    Origin,
+    children_in_doubt,
+    fork_of,
+    may_be_started_anew,
+    origin_at,
+    refuse_alive,
+)
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import REGISTERED, RunState
 from holdfast.errors import NotFound
@@ -32,10 +39,11 @@ from holdfast.runtime.relatives import called_in_tree
 async def fork(engine: Engine, run_id: str, seq: int, by: str) -> RunState:
     """A new run that goes on from event `seq` of one that is over.
 
-    NotAllowed where that is not over, NotFound where it has no such event.
+    NotAllowed where that is not over, or where a run above may start it anew; NotFound where it has
+    no such event.
     """
     now = as_plan(await engine.state(run_id))
-    refuse_alive(now)
+    refuse_alive(now, await _above(engine, now))
     records = await engine.journal.read(run_id, 0, now.version)
     origin, plan = await asyncio.to_thread(_stood, now, records, seq)
     children = children_in_doubt(origin)
@@ -46,6 +54,15 @@ async def fork(engine: Engine, run_id: str, seq: int, by: str) -> RunState:
     taken = await asyncio.to_thread(fork_of, *of)
     number = await engine.journal.next_number("inst")
     return await engine.begin(f"inst_{number:06d}", plan, c.StartFork(taken, by))
+
+
+async def _above(engine: Engine, origin: RunState) -> Sequence[RunState]:
+    """The runs by which it may be started anew, the nearest first."""
+    found = [origin]
+    while may_be_started_anew(found[-1]):
+        assert found[-1].parent is not None
+        found.append(await engine.state(found[-1].parent.run_id))
+    return found[1:]
 
 
 def _stood(now: PlanState, records: Sequence[Record], seq: int) -> tuple[Origin, CompiledPlan]:

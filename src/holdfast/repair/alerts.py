@@ -53,7 +53,7 @@ def lesson_retired(lesson_id: str, plan_id: str, run_id: str, at: float) -> Aler
 
 def thinking_failed(case_id: str, reason: str, run_id: str, at: float) -> Alert:
     text = msg(
-        "the model made nothing of {case} of {run}: {reason}",
+        "nothing came of asking about {case} of {run}: {reason}",
         case=case_id,
         run=run_id,
         reason=reason,

@@ -39,6 +39,7 @@ from holdfast.repair.feasible import feasible
 from holdfast.repair.levels import Grading, highest
 from holdfast.repair.parts import read_by, tools_called
 from holdfast.repair.provenance import NEW, Literal, Source
+from holdfast.repair.refusals import Refusal, refused_again
 from holdfast.repair.repeats import ELSEWHERE, Repeat, acting_tools, repeats
 from holdfast.repair.secrecy import moved_secrets, written_secrets
 from holdfast.repair.surroundings import Surroundings
@@ -51,7 +52,9 @@ PERSON: Final = "person"
 
 _with = replacing(Verdict)
 
-_MOST_VALUES: Final = 20
+_MOST_VALUES: Final = 200
+_MOST_OF_A_MODEL: Final = 20
+"""New values: each is named to who is to consent. What has more is not proposed."""
 _LONGEST_VALUE: Final = 80
 
 
@@ -65,11 +68,13 @@ def judge(
     now: float = 0.0,
     seen: Mapping[str, Json] = EMPTY,
     elsewhere: Collection[str] = (),
+    refused: Sequence[Refusal] = (),
 ) -> Verdict:
     """The verdict on a patch of the run's plan as it is now.
 
     `seen` has the last result of each tool in this run, for the rehearsal; `elsewhere` are the
-    tools that other runs of its tree have called. A patch with problems is not rehearsed, and
+    tools that other runs of its tree have called, `refused` the calls that tools have refused in
+    this one, which only a person may have made again. A patch with problems is not rehearsed, and
     there is nothing to consent to.
     """
     found = feasible(state.plan.plan, patch.operations)
@@ -80,7 +85,8 @@ def judge(
     ]
     if found.problems and not found.left:
         return Verdict("", problems=_reported(problems))
-    judgement = _Judgement(state, patch, surroundings, found.left, by_model, elsewhere)
+    past = (elsewhere, refused)
+    judgement = _Judgement(state, patch, surroundings, found.left, by_model, *past)
     if found.problems:
         return Verdict("", problems=_reported([*problems, *judgement.own_problems()]))
     problems += judgement.problems()
@@ -116,6 +122,7 @@ class _Judgement:
         operations: Mapping[int, Operation],
         by_model: bool,
         elsewhere: Collection[str],
+        refused: Sequence[Refusal],
     ) -> None:
         those, before = tuple(operations.values()), state.plan.plan
         self.state, self.patch, self.known = state, patch, known
@@ -124,9 +131,11 @@ class _Judgement:
         self.raw = [patch.operations[place] for place in operations]
         self.places = places_of(patch.operations, operations)
         self.by_person = not by_model and patch.source == PERSON
-        by_model = by_model or patch.source.startswith("model")
-        self.grades = tuple(Grading(state, self.changes, known, by_model=by_model).grades())
+        self.by_model = by_model or patch.source.startswith("model")
+        self.grades = tuple(Grading(state, self.changes, known, by_model=self.by_model).grades())
+        self.values = tuple(_new_values(one.literal for one in self.grades))
         self.repeats = tuple(repeats(state, self.changes, known, elsewhere))
+        self.refused = tuple(refused_again(state, self.changes, refused))
         self.digest = plan_digest(self.plan)
 
     def problems(self) -> list[str]:
@@ -144,11 +153,17 @@ class _Judgement:
         return new_findings(self.state.plan.plan, self.plan, self.known.catalog)
 
     def touches(self) -> Iterator[Touch]:
+        most = _MOST_OF_A_MODEL if self.by_model else _MOST_VALUES
+        if (found := len(self.values)) > most:
+            told = {"most": most, "n": found}
+            many = msg("a patch brings at most {most} new values; this brings {n:,}", **told)
+            yield Touch("", many)
         yield from absences(self.state, self.changes)
         yield from written_secrets(self.raw, self.changes, self.known)
         if not self.by_person:
             yield from touches(self.changes, self.known)
             yield from moved_secrets(self.state, self.changes, self.known)
+            yield from self.refused
 
     def placed(self, findings: Iterable[tuple[str, str]]) -> list[str]:
         """Each with the operation that is to blame, where one names what it is about."""
@@ -191,6 +206,7 @@ class _Judgement:
             failure=failure,
             versions=self.versions(),
             fresh=self.fresh(),
+            repeats=tuple(sorted({one.tool for one in self.repeats})),
             reads=reads,
             values=values_at(self.state, reads),
         )
@@ -219,7 +235,8 @@ class _Judgement:
 
     def warnings(self, success: Rehearsal | None) -> Iterator[str]:
         yield from map(_told_repeat, self.repeats)
-        yield from _told_values(one.literal for one in self.grades)
+        yield from (message for _, message in self.refused)
+        yield from map(_told_value, self.values[:_MOST_VALUES])
         if success is not None and success.cut:
             yield msg("the rehearsal was broken off after too many steps")
         elif success is not None and not success.reached:
@@ -255,7 +272,8 @@ def _told_repeat(one: Repeat) -> str:
     earlier = ", ".join(each for each in one.earlier if each != ELSEWHERE)
     if not earlier:
         return msg(
-            "{id} would call {tool} again: another run of this tree has called it",
+            "{id} would call {tool} again: another run of this tree, or of which it is a fork, has "
+            "called it",
             id=one.listener_id,
             tool=one.tool,
         )
@@ -267,17 +285,16 @@ def _told_repeat(one: Repeat) -> str:
     )
 
 
-def _told_values(literals: Iterable[Literal | None]) -> Iterator[str]:
-    """New values, each shown as what it is."""
-    new = [one for one in literals if one is not None and one.source in NEW]
-    for one in new[:_MOST_VALUES]:
-        value = clip(canonical_json(one.value), _LONGEST_VALUE)
-        if one.source is Source.MODEL:
-            yield msg("{place} = {value} is the model's own value", place=one.place, value=value)
-        else:
-            yield msg("{place} = {value} is a new value", place=one.place, value=value)
-    if (more := len(new) - _MOST_VALUES) > 0:
-        yield msg("and {n} more new values", n=more)
+def _new_values(literals: Iterable[Literal | None]) -> Iterator[Literal]:
+    return (one for one in literals if one is not None and one.source in NEW)
+
+
+def _told_value(one: Literal) -> str:
+    """A new value, shown as what it is."""
+    value = clip(canonical_json(one.value), _LONGEST_VALUE)
+    if one.source is Source.MODEL:
+        return msg("{place} = {value} is the model's own value", place=one.place, value=value)
+    return msg("{place} = {value} is a new value", place=one.place, value=value)
 
 
 def _reported(problems: Sequence[str]) -> tuple[str, ...]:

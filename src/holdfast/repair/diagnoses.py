@@ -17,6 +17,7 @@ from holdfast.model.retry import Cause, Failure
 from holdfast.repair.evidence import tells_of_failure
 from holdfast.repair.failed_work import FailedWork
 from holdfast.repair.readings import absent
+from holdfast.repair.rules_arguments import undeclared
 from holdfast.repair.surroundings import Surroundings
 
 MOST_CITED: Final = 3
@@ -36,9 +37,21 @@ def diagnosis_of(
         return Diagnosis(cause, _SUMMARIES[cause](state.plan.plan.name), cited, _source(cause))
     work = FailedWork(state, listener_id, failure, surroundings)
     cause = _evident(work) or cause
+    return Diagnosis(cause, _summary(work, cause), cited, _source(cause))
+
+
+def _summary(work: FailedWork, cause: Cause) -> str:
     what = _what(work)
-    summary = _in_doubt(work, what) if cause is Cause.DOUBT else _SUMMARIES[cause](what)
-    return Diagnosis(cause, summary, cited, _source(cause))
+    if cause is Cause.DOUBT:
+        return _in_doubt(work, what)
+    if cause is Cause.ARGUMENT and work.facts is not None and (names := undeclared(work)):
+        return msg(
+            "{tool} does not know {names} any more: mend the tool's declaration, then resume the "
+            "run, or mend the plan as well and bring the run to it",
+            tool=what,
+            names=", ".join(names),
+        )
+    return _SUMMARIES[cause](what)
 
 
 def _source(cause: Cause) -> str:

@@ -95,7 +95,7 @@ def _lines(
         yield msg("In the rehearsal the goal is reached.")
     else:
         yield msg("In the rehearsal the goal is not reached.")
-        yield from (f"- {one}" for one in rehearsal.open_conditions)
+        yield from (f"- {one}" for one in (*rehearsal.stopped, *rehearsal.open_conditions))
 
 
 def _in_order(sketch: Sketch) -> Iterator[SketchedStep]:

@@ -23,7 +23,7 @@ from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.plan import Plan, PlanAction, ToolAction
 from holdfast.model.retry import Failure
 from holdfast.model.values import Json, JsonObject
-from holdfast.repair.mentions import cited, field_names, mentioned, named, said
+from holdfast.repair.mentions import accused, disowned, field_names, mentioned, named, said
 from holdfast.repair.parts import tools_called
 from holdfast.repair.readings import data_of_task, read, rendered
 from holdfast.repair.surroundings import Surroundings
@@ -85,25 +85,36 @@ class FailedWork:
         return [name for name in self.args if name not in self.properties]
 
     @cached_property
+    def disowned(self) -> list[str]:
+        """Arguments that were sent and that the service says it does not know, though the tool's
+        declaration lets them pass."""
+        words = f"{self.failure.code}: {self.words}"
+        found = disowned(self.failure.field, words, self.args) if self.step.args is not None else []
+        return [one for one in found if one not in self.unknown]
+
+    @cached_property
+    def not_taken(self) -> list[str]:
+        """By the declaration, or as the service says itself."""
+        return [*self.unknown, *self.disowned]
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        return self.facts.required if self.facts else frozenset()
+
+    @cached_property
     def lacking(self) -> list[str]:
         """Arguments that the tool requires and the plan does not give."""
-        required = self.facts.required if self.facts else frozenset()
-        return [one for one in self.properties if one in required and one not in self.args]
+        return [one for one in self.properties if one in self.required and one not in self.args]
 
     @cached_property
     def accused(self) -> list[str]:
-        """The arguments that the failure is about, by the first sign that tells: its field, a value
-        that it cites, a name in its words. None where its field is in no schema: too little is
-        known of that service."""
-        field, names = field_names(self.failure.field), list(self.args)
+        """The arguments that the failure is about. None where its field is in no schema: too little
+        is known of that service."""
+        field = field_names(self.failure.field)
         if field and not any(one in self.args or one in self.properties for one in field):
             return []
-        signs = (
-            [one for one in names if one in field],
-            list(cited(self.words, {name: self.sent.get(name) for name in names})),
-            list(self.named(names)),
-        )
-        return next(filter(None, signs), [])
+        sent = {name: self.sent.get(name) for name in self.args}
+        return accused(self.failure.field, self.words, sent)
 
     @cached_property
     def suspects(self) -> list[str]:

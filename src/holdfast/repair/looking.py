@@ -38,6 +38,7 @@ from holdfast.repair.checks import judge
 from holdfast.repair.diagnoses import diagnosis_of
 from holdfast.repair.drafts import Draft, Rank
 from holdfast.repair.lessons import id_of
+from holdfast.repair.refusals import Refusal
 from holdfast.repair.relative import absolute
 from holdfast.repair.rules import MOST_CANDIDATES, drafts
 from holdfast.repair.surroundings import Surroundings
@@ -83,12 +84,15 @@ def look(
     now: float,
     seen: Mapping[str, Json] = EMPTY,
     elsewhere: Collection[str] = (),
+    refused: Sequence[Refusal] = (),
 ) -> Look:
-    """`lessons` are those whose key is this failure's; `seen` and `elsewhere` are as `judge` has
-    them."""
+    """`lessons` are those whose key is this failure's; `seen`, `elsewhere` and `refused` are as
+    `judge` has them."""
     diagnosis = diagnosis_of(state, listener_id, failure, evidence, surroundings)
     of = (state, listener_id, failure, diagnosis.cause, surroundings)
-    judging = partial(judge, by_model=False, now=now, seen=seen, elsewhere=elsewhere)
+    judging = partial(
+        judge, by_model=False, now=now, seen=seen, elsewhere=elsewhere, refused=refused
+    )
     found = list(_sound(state, _ways(*of, lessons), surroundings, case_id, judging))
     proposal = found[0].proposal if found else None
     learned = proposal is not None and proposal.patch.source.startswith(_LESSON)
@@ -110,11 +114,14 @@ def sound_candidates(
     now: float,
     seen: Mapping[str, Json] = EMPTY,
     elsewhere: Collection[str] = (),
+    refused: Sequence[Refusal] = (),
 ) -> tuple[Proposal, ...]:
     """At most five, the best first."""
     diagnosis = diagnosis_of(state, listener_id, failure, evidence, surroundings)
     of = (state, listener_id, failure, diagnosis.cause, surroundings)
-    judging = partial(judge, by_model=False, now=now, seen=seen, elsewhere=elsewhere)
+    judging = partial(
+        judge, by_model=False, now=now, seen=seen, elsewhere=elsewhere, refused=refused
+    )
     found = _sound(state, _ways(*of, lessons), surroundings, case_id, judging)
     return tuple(one.proposal for one in found)
 
@@ -138,8 +145,11 @@ def auto_covers(policy: RepairPolicy, proposal: Proposal, *, alone: bool = True)
 
 
 def _repeats(proposal: Proposal) -> bool:
+    """Here or in another run, of which the rehearsal does not know."""
     rehearsed = proposal.verdict.success
-    return rehearsed is None or any(call.times for call in rehearsed.calls)
+    if rehearsed is None or proposal.verdict.repeats:
+        return True
+    return any(call.times for call in rehearsed.calls)
 
 
 @record

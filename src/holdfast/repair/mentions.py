@@ -30,6 +30,19 @@ _ABOUT: Final = re.compile(
     r"\s*(?:[:=：]|(?:is|are|was|must|has|should|cannot|can't|may|needs?|not|field)\b"
     r"|[不必缺须需应超无未为是过格])"
 )
+_NOUN: Final = "(?:keyword )?(?:argument|parameter|param|field|property|key|input|propertie)s?"
+_ANY_NOUN: Final = rf"(?:\b{_NOUN}|参数|字段|属性)"
+_UNKNOWN: Final = re.compile(
+    rf"(?i)(?:unknown|unexpected|unrecogni[sz]ed|undeclared|extra)[ _-]?{_NOUN}(?! ?value|[a-z])"
+    r"|(?:extra|additional) \w+ (?:is|are) not (?:permitted|allowed)"
+    rf"|(?:is|are) (?:not an?|no) (?:known |valid )?{_NOUN}(?![a-z])"
+    "|(?:未知|多余|不支持)的?(?:参数|字段|属性)(?!值)"
+)
+"""What says that an argument is not known, whatever its value is."""
+_NOT_KNOWN: Final = (
+    r"(?:(?:is|was) (?:unknown|unexpected|not (?:known|recogni[sz]ed|expected|permitted))"
+    "|does not exist|未知|不存在|不支持)"
+)
 _PART: Final = re.compile(r"[^\w-]+")
 _WORDS: Final = re.compile(r"[a-z]+|[^\W\d_a-z]+")
 _STEM: Final = 5
@@ -68,6 +81,47 @@ def mentioned(text: str, names: Iterable[str]) -> tuple[str, ...]:
 def cited(text: str, values: Mapping[str, Json]) -> tuple[str, ...]:
     """The names of those values that stand in the text."""
     return tuple(name for name, value in values.items() if _stands_in(text, value))
+
+
+def accused(field: str, text: str, values: Mapping[str, Json]) -> list[str]:
+    """The arguments that a failure is about, by the first sign that tells: its field, a value that
+    it cites, a name in its words."""
+    parts = field_names(field)
+    signs = (
+        [one for one in values if one in parts],
+        list(cited(text, values)),
+        list(named(field, text, values)),
+    )
+    return next(filter(None, signs), [])
+
+
+def disowned(field: str, text: str, names: Iterable[str]) -> list[str]:
+    """Those of the names of which an error says that nobody knows them: the one of its field, else
+    those that stand right beside the words that say so."""
+    text, parts = text[:_LONGEST_TEXT], field_names(field)
+    signs = [(text[: one.start()], text[one.end() :]) for one in _UNKNOWN.finditer(text)]
+    if parts:
+        return [one for one in names if one == parts[-1] and (signs or _unknown(text, one))]
+    return [
+        one
+        for one in names
+        if _unknown(text, one) or any(_ends(was, one) or _begins(rest, one) for was, rest in signs)
+    ]
+
+
+def _unknown(text: str, name: str) -> bool:
+    return (
+        re.search(rf"(?i){_ANY_NOUN}\W{{0,4}}{re.escape(name)}\W{{0,3}}{_NOT_KNOWN}", text)
+        is not None
+    )
+
+
+def _ends(text: str, name: str) -> bool:
+    return re.search(rf"(?i){_whole(name)}\W*\Z", text) is not None
+
+
+def _begins(text: str, name: str) -> bool:
+    return re.match(rf"(?i)\W*{_whole(name)}", text) is not None
 
 
 def only_near(word: str, known: Iterable[str]) -> str | None:
@@ -131,4 +185,8 @@ def _places(text: str, word: str) -> Any:
 @lru_cache(maxsize=1024)
 def _pattern(word: str) -> re.Pattern[str]:
     """Letters of other scripts may stand right beside it: Chinese puts no blanks between words."""
-    return re.compile(rf"(?<![A-Za-z0-9_-]){re.escape(word)}(?![A-Za-z0-9_-])", re.IGNORECASE)
+    return re.compile(_whole(word), re.IGNORECASE)
+
+
+def _whole(word: str) -> str:
+    return rf"(?<![A-Za-z0-9_-]){re.escape(word)}(?![A-Za-z0-9_-])"

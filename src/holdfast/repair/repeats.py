@@ -34,9 +34,11 @@ def repeats(
     """The effects that a patch would have once more."""
     spent = spent_calls(state)
     for listener_id, tool in _acting(state, changes, known):
-        earlier = (*spent.get(tool, ()), *((ELSEWHERE,) if tool in elsewhere else ()))
+        own = () if listener_id in state.steps else (listener_id,)
+        earlier = [one for one in spent.get(tool, ()) if one not in own]
+        earlier += [ELSEWHERE] if tool in elsewhere else []
         if earlier:
-            yield Repeat(listener_id, tool, earlier)
+            yield Repeat(listener_id, tool, tuple(earlier))
 
 
 def acting_tools(state: PlanState, changes: Changes, known: Surroundings) -> frozenset[str]:

@@ -3,9 +3,12 @@
 The tool's schema as it is now says what is wrong, wherever it can; only where it finds nothing does
 it count which arguments the error names. One draft mends all of it: what says the same under
 another name or through a listed conversion is set, and what only a person can know is asked, with
-what is at hand filled in. A literal is converted in the plan. What comes from the run's data is not
-replaced by a literal, which would be wrong in every other run that learns of the repair: there the
-converted value is what the form has already.
+what is at hand filled in. Where the service itself does not know an argument that its declaration
+has, another name of the declaration may be meant; where none is, no patch of the plan helps.
+
+A literal is converted in the plan. What comes from the run's data is not replaced by a literal,
+which would be wrong in every other run that learns of the repair: there the converted value is what
+the form has already.
 """
 
 from __future__ import annotations
@@ -37,10 +40,13 @@ def arguments(work: FailedWork) -> Iterator[Draft]:
     if work.facts is None:
         return
     renames, blamed = renamed(work), list(_blamed(work))
+    if undeclared(work):
+        return
     mending = _Mending(work)
     for old, (new, guessed) in renames.items():
-        mending.rename(old, new, guessed)
-    for name in work.unknown:
+        # A person decides where only an error's words speak against what is declared.
+        mending.rename(old, new, guessed or old in work.disowned)
+    for name in work.not_taken:
         mending.drop(name, name in renames)
     for name in blamed:
         mending.mend(name)
@@ -63,11 +69,19 @@ def _asking(mending: _Mending, blamed: list[str]) -> Iterator[Draft]:
         yield from (replace(one, named=False) for one in asking.draft())
 
 
+def undeclared(work: FailedWork) -> list[str]:
+    """What the service does not know, and for which the tool's declaration has no other name."""
+    renames = renamed(work)
+    return [one for one in work.disowned if one not in renames]
+
+
 def renamed(work: FailedWork) -> dict[str, tuple[str, bool]]:
     """What the tool does not take any more, under which name it takes it now, and whether that is
     a guess."""
     found: dict[str, tuple[str, bool]] = {}
-    for old in work.unknown:
+    for old in work.not_taken:
+        if old in work.required:
+            continue  # the kernel would ask for it, however else it is called
         taken = {*work.args, *(new for new, _ in found.values())}
         new = _meant(work, old, [one for one in work.properties if one not in taken])
         if new is not None:
@@ -85,7 +99,7 @@ def _meant(work: FailedWork, old: str, names: list[str]) -> tuple[str, bool] | N
     signs = (
         [one for one in names if _plain(one) == _plain(old)],
         [] if close is None else [close],
-        lacking if len(work.unknown) == 1 else [],
+        lacking if len(work.not_taken) == 1 else [],
         [one for one in work.named(names) if one in wanted],
         [one for one in wanted if stems(one) & stems(old)],
         [one for one in wanted if stems(old) and stems(old) <= _described(work, one)],
@@ -105,11 +119,12 @@ def _described(work: FailedWork, name: str) -> frozenset[str]:
 
 def _blamed(work: FailedWork) -> Iterator[str]:
     """Arguments that the schema refuses; where it finds no fault, those that the error is about."""
-    known = [name for name in work.args if name in work.properties and name in work.sent]
+    meant = [one for one in work.args if one in work.properties and one not in work.disowned]
+    known = [one for one in meant if one in work.sent]
     wrong = [
         one for one in known if work.sent[one] is not None and not work.fits(one, work.sent[one])
     ]
-    evident = wrong or work.unknown or [one for one in work.lacking if one not in work.sent]
+    evident = wrong or work.not_taken or [one for one in work.lacking if one not in work.sent]
     yield from wrong
     if not evident and work.step.args is not None:
         yield from (one for one in work.suspects if one in known)
@@ -118,7 +133,7 @@ def _blamed(work: FailedWork) -> Iterator[str]:
 def _new(work: FailedWork, renamed: set[str], blamed: list[str]) -> list[str]:
     """What the call lacks; what no schema requires is lacking only where the error says so."""
     lacking = [one for one in work.lacking if one not in work.sent and one not in renamed]
-    if lacking or work.unknown or blamed or work.step.args is None:
+    if lacking or work.not_taken or blamed or work.step.args is None:
         return lacking
     return [one for one in work.named(work.properties) if one not in work.sent]
 

@@ -1,17 +1,22 @@
 """What the other runs of a tree have called: an effect that a repair must not have once more may be
-theirs."""
+theirs. Of a session all that its model wanted called counts, of a conversation what its present
+goal had called."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from holdfast.core.agent.state import ReactState
+from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.spent import is_alone, spent_calls
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.journal.port import RunQuery
 from holdfast.model.message import ModelSaid
 from holdfast.runtime.engine import Engine
+
+_YET_TO_BEGIN: Final = ("pending", "scheduled")
 
 
 async def called_elsewhere(engine: Engine, state: PlanState) -> frozenset[str]:
@@ -43,5 +48,8 @@ def _called(state: RunState) -> set[str]:
         case ReactState():
             said = (one for one in state.messages if isinstance(one, ModelSaid))
             return {call.tool for one in said for call in one.calls}
+        case ConversationState():
+            begun = (one for one in state.tasks.values() if one.status not in _YET_TO_BEGIN)
+            return {task.type for task in begun if task.route == "tool"}
         case _:
-            return set()
+            raise AssertionError(f"{state.run_id} is a run of no kind")

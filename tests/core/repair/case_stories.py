@@ -54,11 +54,13 @@ def proposal(
     by: str = "",
     versions: dict[str, str] | None = None,
     patch_id: str = "k1",
+    **judged: Any,
 ) -> Proposal:
     """As it would be judged for the run as it stands."""
     plan = patched(state.plan.plan, read_operations(operations))
     patch = PlanPatch(patch_id, state.plan.digest, operations, "It might help.", by=by)
-    verdict = Verdict(plan_digest(plan), level, versions=versions or {}, consent="agreed")
+    named = versions or {}
+    verdict = Verdict(plan_digest(plan), level, versions=named, consent="agreed", **judged)
     return Proposal(patch, verdict, {"words": ["L002 passes new instead of old"]})
 
 

@@ -61,6 +61,43 @@ def test_the_difference_to_a_patched_plan_makes_the_same_plan(script: bytes) -> 
     assert plan_digest(patched(plan, operations_from_json(found))) == plan_digest(made)
 
 
+def respelled(plan: Plan, dice: Dice) -> Plan:
+    """The same plan, in which some triggers are spelled otherwise."""
+
+    def spelled(one: Listener) -> Listener:
+        task_id, *more = one.trigger_task_id
+        for status in TaskStatus:
+            ways = (status, f"{task_id}.status == {status}", f'{task_id}.status=="{status}"')
+            if not more and one.trigger_condition in ways:
+                return replace(one, trigger_condition=dice.pick(ways))
+        return one
+
+    return replace(plan, listeners=tuple(map(spelled, plan.listeners)))
+
+
+def spelled_out(plan: Plan) -> str:
+    """A digest of the plan that is the same however its triggers are spelled."""
+    long = respelled(plan, Dice(b"\1" * 100_000))
+    assert respelled(long, Dice(b"\1" * 100_000)) == long
+    return plan_digest(long)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(min_size=60, max_size=300), st.binary(min_size=20, max_size=60))
+def test_however_triggers_are_spelled_it_makes_a_plan_that_means_the_same(
+    script: bytes, spelling: bytes
+) -> None:
+    dice = Dice(script)
+    plan = sound_plan(dice)
+    operations = PatchMaker(dice, plan, skips=True).operations()
+    made = patched(plan, operations_from_json(operations))
+    wanted = respelled(made, Dice(spelling))
+    found = json.loads(canonical_json(list(difference(plan, wanted))))
+    reached = patched(plan, operations_from_json(found))
+    assert spelled_out(reached) == spelled_out(wanted)
+    assert difference(reached, wanted) == ()
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.binary(min_size=60, max_size=300))
 def test_a_plan_does_not_differ_from_itself(script: bytes) -> None:
@@ -133,6 +170,34 @@ def test_what_an_author_put_between_two_steps_is_put_before_the_second() -> None
     assert made.tasks == after.tasks
 
 
+@pytest.mark.parametrize(
+    "condition", ["Done", " Done ", "009.status == Done", "009.status=='Done'", '"Done" == x']
+)
+def test_it_may_wait_for_that_in_the_authors_own_spelling(condition: str) -> None:
+    create = replace(on("L9", "002 Done", KEYED, "009"), trigger_condition="002.status == Done")
+    waits = replace(GRANT, trigger_task_id=("009",), trigger_condition=condition)
+    after = with_listeners(LOOK, create, waits, END, tasks=(Task("009", "Profile"),))
+    if "x" in condition:
+        assert "listeners.L2.trigger_condition: no operation changes this" in reasons(after)
+        return
+    (operation,) = difference(PLAN, after)
+    assert (operation["op"], operation["listener_id"]) == ("insert_before", "L2")
+    made = after_patch(PLAN, after)
+    assert [one.trigger_condition for one in made.listeners[1:3]] == ["Done", "009.status == Done"]
+    assert difference(made, after) == ()
+
+
+def test_a_trigger_that_is_spelled_otherwise_is_no_difference() -> None:
+    spelled = replace(GRANT, trigger_condition="002.status == Done")
+    assert difference(PLAN, with_listeners(LOOK, spelled, END)) == ()
+    both = replace(GRANT, trigger_task_id=("001", "002"), trigger_condition="Done")
+    one_of_them = replace(both, trigger_condition="002.status == Done")
+    before = with_listeners(LOOK, both, END)
+    assert reasons(with_listeners(LOOK, one_of_them, END), before) == [
+        "listeners.L2.trigger_condition: no operation changes this"
+    ]
+
+
 def test_several_in_a_row_come_one_by_one_in_the_order_of_their_tasks() -> None:
     first = on("A", "002 Done", KEYED, "a")
     second = replace(on("B", "a Done", KEYED, "b"), trigger_condition="a.status == Done")
@@ -185,6 +250,10 @@ NEW = on("A", "002 Done", KEYED, "a")
 NO_CHAIN = {
     "another condition": (replace(GRANT, trigger_condition="Error"),),
     "another task that was there": (waiting_for("001"),),
+    "another task than its trigger": (replace(waiting_for("a"), trigger_task_id=("002",)), NEW),
+    "more than a status": (replace(GRANT, trigger_condition="002.context.n == 1"),),
+    "a mistake": (replace(GRANT, trigger_condition="002.status ="),),
+    "no status": (replace(GRANT, trigger_condition="002.status == Dune"),),
     "several tasks": (replace(waiting_for("a"), trigger_task_id=("a", "002")), NEW),
     "a new task that nothing makes done": (waiting_for("a"),),
     "a new task that is done otherwise": (waiting_for("a"), on("A", "001 Running", KEYED, "a")),

@@ -591,3 +591,48 @@ def test_the_calls_of_a_snippet_count() -> None:
     assert times(machine) == {"L3": 1}
     machine.report(only(machine), c.CallWanted(1, "plain", {"n": 2}))
     assert times(machine) == {"L3": 2}
+
+
+class TestWhatStopsIt:
+    def test_is_told_with_its_reason(self) -> None:
+        action = ToolAction("plain", {"name": "{001.context.stafff_id}"})
+        told = rehearsed(compiled(on("L1", "001 Running", action, "001")), {"staff_id": "S9"})
+        assert (told.reached, told.calls) == (False, ())
+        (why,) = told.stopped
+        assert why.startswith("L1: {001.context.stafff_id}: ")
+        assert "did you mean 'staff_id'?" in why
+
+    def test_is_everything_that_failed_by_itself(self) -> None:
+        plan = compiled(
+            on("L1", "001 Running", ToolAction("disabled"), "002"),
+            on("L2", "001 Running", ToolAction("nowhere"), "003"),
+        )
+        first, second = rehearsed(plan).stopped
+        assert first == "L1: the tool disabled is disabled"
+        assert second.startswith("L2: there is no tool nowhere in the process")
+
+    def test_is_not_what_is_imagined_to_fail(self) -> None:
+        lasting = started(
+            on("L1", "001 Running", CHILD, "002"), on("L2", "001 Running", KEYED, "003")
+        )
+        for listener_id in ("L1", "L2"):
+            told = rehearse(lasting.state, TOOLS.get, now=lasting.now, failing=listener_id)
+            assert (told.reached, told.stopped) == (False, ())
+
+    def test_is_not_what_had_failed_before(self) -> None:
+        lasting = started(on("L1", "001 Running", KEYED, "001"))
+        give_up(lasting)
+        told = rehearse(lasting.state, TOOLS.get, now=lasting.now)
+        assert (told.status, told.stopped) == ("error", ())
+
+    def test_is_the_same_again_where_it_is_tried_again(self) -> None:
+        action = ToolAction("plain", {"name": "{001.context.nothing}"})
+        lasting = started(on("L1", "001 Running", action, "001"))
+        assert rehearse(lasting.state, TOOLS.get, now=lasting.now).stopped == ()
+        lasting.consult(0)
+        lasting.submit(c.Resume(WILL))
+        (why,) = rehearse(lasting.state, TOOLS.get, now=lasting.now).stopped
+        assert why.startswith("L1: {001.context.nothing}: ")
+
+    def test_a_plan_that_goes_through_is_stopped_by_nothing(self) -> None:
+        assert rehearsed(compiled(on("L1", "001 Running", CALL, "001"))).stopped == ()

@@ -27,7 +27,7 @@ from holdfast.core.plan.in_flight import Firing, known_of
 from holdfast.core.plan.planner import before_the_trouble, failed_tasks, holding
 from holdfast.core.plan.questions import ask_unknown
 from holdfast.core.plan.state import PlanState, TaskState, key_of, refused
-from holdfast.core.run.state import EMPTY, StepState
+from holdfast.core.run.state import EMPTY, RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed, NotFound
 from holdfast.forms.secrets import references_in
@@ -62,16 +62,29 @@ class Origin:
         return known_of(self.state, listener_id, self.late, self.later)
 
 
-def refuse_alive(state: PlanState) -> None:
-    """What goes on, or may be resumed, would do once more what its fork does."""
-    if state.status not in _OVER:
-        raise NotAllowed(
-            msg(
-                "{id} is {status}, and only a run that is over can be forked: cancel it first",
-                id=state.run_id,
-                status=term(state.status),
-            )
+def refuse_alive(origin: RunState, above: Sequence[RunState] = ()) -> None:
+    """What goes on, or may be resumed, would do once more what its fork does. So would a run
+    `above` that may start the origin anew: each of these had the one before it started."""
+    alive = [one for one in (origin, *above) if one.status not in _OVER]
+    if not alive:
+        return
+    last = {"id": alive[-1].run_id, "status": term(alive[-1].status)}
+    if alive[-1] is origin:
+        told = msg(
+            "{id} is {status}, and only a run that is over can be forked: cancel it first", **last
         )
+    else:
+        told = msg(
+            "{child} works for {id}, which is {status} and may start it anew: cancel {id} first",
+            child=origin.run_id,
+            **last,
+        )
+    raise NotAllowed(told)
+
+
+def may_be_started_anew(state: RunState) -> bool:
+    """By the run that it works for, which takes it for failed. What is done is never."""
+    return state.parent is not None and state.status is not PlanInstanceStatus.DONE
 
 
 def origin_at(blank: PlanState, records: Sequence[tuple[float, e.PlanEvent]], seq: int) -> Origin:

@@ -23,6 +23,7 @@ from holdfast.core.interactions.calls import (
 )
 from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTIONS
 from holdfast.core.plan import patching
+from holdfast.core.plan.asked_first import words_of
 from holdfast.core.plan.builder import Builder, quiet
 from holdfast.core.plan.compiled import INPUTS
 from holdfast.core.plan.planner import fail_listener, skip_listener
@@ -83,11 +84,15 @@ def ask_human(
 ) -> None:
     form = _still_missing(builder, action.form) if listener_id == INPUTS else action.form
     asking = _filled_in(action.asking, *words)
+    ours = words_of(builder.state, listener_id, form)
+    if not asking.details and ours.details:
+        asking = _asking_with(asking, details=ours.details)
     confirmation = not form.fields
     question = Question(
         "human",
         _CONFIRMATION if confirmation else _INPUT,
-        asking.title or _title(builder, listener_id),
+        asking.title or ours.title or _title(builder, listener_id),
+        ours.message,
         options=CONFIRM_OPTIONS if confirmation else PROVIDE_OPTIONS,
         form=form,
         asking=asking,

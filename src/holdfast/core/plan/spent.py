@@ -9,14 +9,18 @@ brought in, and has yet to be called, counts too: it will be.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
+from holdfast.core.repair.operations import added, operations_from_json, touched
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model.interaction import InteractionStatus
 from holdfast.model.plan import CodeAction, Listener, ToolAction
 from holdfast.model.retry import FailureKind
+
+_TO_COME: Final = (StepStatus.READY, StepStatus.WAITING, StepStatus.BACKOFF)
 
 
 def called_by_now(state: PlanState, tools: Collection[str]) -> frozenset[str]:
@@ -28,7 +32,7 @@ def called_by_now(state: PlanState, tools: Collection[str]) -> frozenset[str]:
 
 def is_alone(state: PlanState) -> bool:
     """Whether no other run belongs to its tree."""
-    own = state.run_id == state.root_id
+    own = state.run_id == state.root_id and not state.heard
     return own and all(step.child_id is None for step in state.steps.values())
 
 
@@ -65,10 +69,14 @@ def _spent_by(state: PlanState, listener_id: str, step: StepState) -> Iterator[s
         yield step.calling[0]
     for listener in _versions(state, listener_id):
         match listener.action:
-            case CodeAction(functions=functions) if step.status is StepStatus.DONE:
+            case CodeAction(functions=functions) if _has_ended(state, step, listener):
                 yield from functions
             case ToolAction(tool=tool) if _took_effect(step) or _did_before(state, step, listener):
                 yield tool
+
+
+def _has_ended(state: PlanState, step: StepState, listener: Listener) -> bool:
+    return step.status is StepStatus.DONE or _did_before(state, step, listener)
 
 
 def _versions(state: PlanState, listener_id: str) -> Iterator[Listener]:
@@ -99,10 +107,16 @@ def _did_before(state: PlanState, step: StepState, listener: Listener) -> bool:
 
 
 def _brought_in(state: PlanState) -> Iterator[tuple[str, str]]:
-    """By repairs that were made, as long as it has not fired."""
-    if state.origin is None:
-        return
-    for listener_id in state.plan.listeners.keys() - state.origin.listeners.keys():
+    """By repairs that were made, as long as it has yet to be called."""
+    patches = [operations_from_json(one.operations) for one in state.repair.patches]
+    concerned = {one for each in patches for one in (*touched(each), *added(each))}
+    for listener_id in sorted(concerned.intersection(state.plan.listeners)):
         step, tool = state.steps.get(listener_id), state.plan.listeners[listener_id].tool
-        if tool is not None and (step is None or step.firing == 0):
+        to_come = step is None or step.forgotten or step.status in _TO_COME
+        if tool is not None and to_come and tool != _tool_at_birth(state, listener_id):
             yield listener_id, tool
+
+
+def _tool_at_birth(state: PlanState, listener_id: str) -> str | None:
+    born = None if state.origin is None else state.origin.listeners.get(listener_id)
+    return None if born is None else born.tool

@@ -4,8 +4,10 @@ Where a listener has another trigger, new ones must have been put before it: a c
 of which leads to the task that the next one waits for, and whose first has the old trigger. What
 no operation changes is a reason to refuse.
 
-The order of tasks and listeners is no difference. Of a plan that was patched, the operations found
-here make the very same plan, order and all: new tasks come in their turn.
+The order of tasks and listeners is no difference, nor is how a trigger is spelled: `Done` of the
+only task and `002.status == Done` wait for the same. What these leave as it is in the run's plan
+means what the other plan means, under a digest of its own. Of a plan that was patched, the
+operations found here make the very same plan, order and all: new tasks come in their turn.
 """
 
 from __future__ import annotations
@@ -20,6 +22,15 @@ from holdfast.core.repair.records import SKIPPING, Change, gate
 from holdfast.core.storing import record_to_json
 from holdfast.forms.problems import Problems
 from holdfast.i18n.message import msg
+from holdfast.language.condition_nodes import (
+    STATUSES,
+    Compare,
+    Literal,
+    Misread,
+    Read,
+    Status,
+    read_nodes,
+)
 from holdfast.language.strict import canonical_json
 from holdfast.model.plan import (
     Action,
@@ -101,7 +112,7 @@ def _chains(
 ) -> Iterator[list[Listener]]:
     """Of each listener that has another trigger, those that were put before it, and itself."""
     for old, one in kept:
-        if _trigger(old) == _trigger(one):
+        if _wait_alike(old, one):
             continue
         if chain := _chain(old, one, leading):
             yield chain
@@ -111,8 +122,8 @@ def _chains(
 
 def _chain(old: Listener, one: Listener, leading: dict[str, Listener]) -> list[Listener]:
     chain = [one]
-    while _trigger(chain[0]) != _trigger(old):
-        before = leading.pop(_awaited(chain[0]), None)
+    while not _wait_alike(chain[0], old):
+        before = leading.pop(_gate(chain[0]), None)
         # Before what fires again stands what fires again.
         if before is None or before.repeat < one.repeat:
             return []
@@ -127,11 +138,40 @@ def _trigger(one: Listener) -> JsonObject:
     }
 
 
-def _awaited(one: Listener) -> str:
+def _gate(one: Listener) -> str:
     """The task for which a listener waits before which another was put, if one was."""
-    first = "".join(one.trigger_task_id[:1])
-    alone = len(one.trigger_task_id) == 1 and one.trigger_condition == gate(first)
-    return first if alone else ""
+    task_ids, condition = _awaited(one)
+    first = "".join(task_ids[:1])
+    return first if (task_ids, condition) == ((first,), gate(first)) else ""
+
+
+def _wait_alike(one: Listener, other: Listener) -> bool:
+    return _trigger(one) == _trigger(other) or _awaited(one) == _awaited(other)
+
+
+def _awaited(one: Listener) -> tuple[tuple[str, ...], str]:
+    """The trigger, however its author spells that its only task has a status."""
+    task_ids, condition = one.trigger_task_id, one.trigger_condition.strip()
+    if len(task_ids) == 1:
+        status = _status_of(task_ids[0], condition)
+        condition = f"{task_ids[0]}.status == {status}" if status else condition
+    return task_ids, condition
+
+
+def _status_of(task_id: str, condition: str) -> str:
+    """The one status that a condition asks of the task, if that is all it asks."""
+    try:
+        node = read_nodes(condition)
+    except Misread:
+        return ""
+    match node:
+        case Status(name=name):
+            return name
+        case Compare(Read(path=path), "==", Status(name=name) | Literal(value=name)):
+            asked = path == (task_id, "status") and name in STATUSES
+            return str(name) if asked else ""
+        case _:
+            return ""
 
 
 def _arrivals(

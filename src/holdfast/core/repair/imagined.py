@@ -37,7 +37,7 @@ from holdfast.model.values import Json
 ToolsByName: TypeAlias = Callable[[str], c.ToolFacts | None]
 Worked: TypeAlias = f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude
 
-_IMAGINED: Final = Failure(FailureKind.PERMANENT, "imagined")
+IMAGINED: Final = Failure(FailureKind.PERMANENT, "imagined")
 _PLACEHOLDER: Final = re.compile("‹[^›]+›")
 _WHOLE: Final = re.compile(r"\s*\{\{\s*(result(?:\.[\w-]+)*)\s*\}\}\s*")
 
@@ -60,9 +60,9 @@ class Imagination:
         fails = listener.id == self.failing and not isinstance(effect, f.Conclude)
         if listener.check is not None:
             # A failure that is none of the check itself leaves open what it would have said.
-            return c.Failed(_IMAGINED, result={"success": False} if fails else None)
+            return c.Failed(IMAGINED, result={"success": False} if fails else None)
         if fails:
-            return c.Failed(_IMAGINED)
+            return c.Failed(IMAGINED)
         if isinstance(effect, f.CallFunction):
             return c.CallReturned(effect.index, self.returned(effect.function, listener.id, ()))
         try:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count, islice
 from typing import Final
 
@@ -25,13 +25,28 @@ from holdfast.core.interactions.filling import takes_the_form
 from holdfast.core.plan.compiled import CompiledListener, CompiledPlan
 from holdfast.core.plan.decide import PlanDecider, blank
 from holdfast.core.plan.state import PlanState
-from holdfast.core.repair.imagined import Imagination, ToolsByName, answers_to, is_imagined
+from holdfast.core.repair.imagined import (
+    IMAGINED,
+    Imagination,
+    ToolsByName,
+    answers_to,
+    is_imagined,
+)
 from holdfast.core.repair.samples import placeholder
-from holdfast.core.run.state import EMPTY, QuestionState, StepState, asks, retry_timer, wait_timer
+from holdfast.core.run.state import (
+    EMPTY,
+    NEW_STEP,
+    QuestionState,
+    StepState,
+    asks,
+    retry_timer,
+    wait_timer,
+)
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import TemplateError
 from holdfast.i18n.message import msg
 from holdfast.language.conditions import explain
+from holdfast.language.display import clip
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.events import (
@@ -55,7 +70,8 @@ from holdfast.model.values import Json
 
 MOST_STARTS: Final = 2_000
 
-_LISTED_CONDITIONS: Final = 8
+_MOST_LISTED: Final = 8
+_LONGEST_PROBLEM: Final = 500
 _RUN_ID: Final = "rehearsal"
 _RESTS: Final = (retry_timer(""), wait_timer(""))
 _ABOUT_THE_WORK: Final = ("human", "missing", "approval", "unknown", "secret")
@@ -136,10 +152,23 @@ class _Play:
             questions=tuple(self.questions),
             stays=tuple(_unmoved(state, self.before)),
             reached=state.main_task.status is TaskStatus.DONE,
+            stopped=tuple(self._stopped()),
             open_conditions=tuple(_open_conditions(state)),
             status=state.status.value,
             cut=self.cut,
         )
+
+    def _stopped(self) -> Iterator[str]:
+        """What has failed in the play without being imagined to, each with its reason."""
+        state = self.builder.state
+        for listener_id in state.failed[:_MOST_LISTED]:
+            step, before = state.steps[listener_id], self.before.get(listener_id, NEW_STEP)
+            failure = step.failure
+            if failure is None or failure is before.failure or step.child_id is not None:
+                continue
+            if failure.message != IMAGINED.message:
+                problem = clip(failure.message, _LONGEST_PROBLEM)
+                yield msg("{place}: {problem}", place=listener_id, problem=problem)
 
     def _take_up(self) -> None:
         """What is due, ready, asked or under way already; only what starts anew is listed."""
@@ -315,7 +344,7 @@ def _unmoved(state: PlanState, before: Mapping[str, StepState]) -> Iterable[str]
 def _open_conditions(state: PlanState) -> Iterable[str]:
     listeners = state.plan.plan.listeners
     unfired = (one for one in listeners if _has_yet_to_fire(state.steps, one.id))
-    for one in islice(unfired, _LISTED_CONDITIONS):
+    for one in islice(unfired, _MOST_LISTED):
         condition = state.plan.listeners[one.id].condition
         problem = explain(condition, one.trigger_task_id, state)
         yield msg("{place}: {problem}", place=one.id, problem=problem)
