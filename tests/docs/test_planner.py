@@ -36,6 +36,7 @@ from holdfast.model.repair import (
     Verdict,
 )
 from holdfast.model.retry import Cause
+from holdfast.repair.checks import MOST_VALUES, MOST_VALUES_OF_A_MODEL
 from holdfast.repair.contract import DIAGNOSE, Asked, Chosen, read_reply
 from holdfast.repair.evidence import MOST_EVIDENCE
 from holdfast.repair.experience import MOST_CURVES, MOST_LESSONS, MOST_TOOLS
@@ -148,7 +149,7 @@ def test_a_model_may_answer_as_the_page_says() -> None:
 
 
 LIMITS = {
-    "a patch": (MOST_OPERATIONS, MOST_NEW_LISTENERS),
+    "a patch": (MOST_OPERATIONS, MOST_NEW_LISTENERS, MOST_VALUES, MOST_VALUES_OF_A_MODEL),
     "a run": (MOST_PATCHES, MOST_CASES, MOST_REQUESTS, MOST_TOKENS),
     "a case": (MOST_CANDIDATES, MOST_EVIDENCE, MOST_REQUESTS_OF_A_CASE, LONGEST_DIAGNOSIS),
     "a request": (LONGEST_REQUEST, LARGEST_REPLY),

@@ -11,6 +11,7 @@ from troubled_runs import GUESS, PLAN, accept, answer_call, begun, fail_call, pr
 from holdfast.i18n.catalogue import said
 from holdfast.i18n.message import Message
 from holdfast.model import commands as c
+from holdfast.model.form import Field, Form
 from holdfast.model.interaction import Asking, InteractionRequest
 from holdfast.model.plan import HumanAction, Listener, ToolAction
 from holdfast.model.repair import Look
@@ -36,12 +37,16 @@ def asked(
 ) -> InteractionRequest:
     """The question that is open when a person has consented to these; L002 had failed so."""
     machine = begun(*plan)
+    patched(machine, *operations, text=text)
+    return open_question(machine)
+
+
+def patched(machine: Machine, *operations: JsonObject, text: str = HOSTILE) -> None:
     fail_call(machine, c.Failed(Failure(FailureKind.PERMANENT, text)))
     consulted = machine.consultations.pop(0)
     look = Look(GUESS, proposal(machine.state, *operations))
     machine.submit(c.Advise(consulted.listener_id, consulted.firing, GiveUp(), look))
     accept(machine)
-    return open_question(machine)
 
 
 def open_question(machine: Machine) -> InteractionRequest:
@@ -91,12 +96,7 @@ def test_before_a_step_that_has_not_failed_nothing_is_quoted() -> None:
     later = (*PLAN[:1], on("L002", "002 Done", PLAN[1].action, "003"))
     last = on("L003", "003 Done", ToolAction("plain"), "001")
     machine = begun(*later, last)
-    fail_call(machine, c.Failed(Failure(FailureKind.PERMANENT, HOSTILE)))
-    consulted = machine.consultations.pop(0)
-    operations = (asks("L003", fields=[{"name": "note"}]), SET)
-    look = Look(GUESS, proposal(machine.state, *operations))
-    machine.submit(c.Advise(consulted.listener_id, consulted.firing, GiveUp(), look))
-    accept(machine)
+    patched(machine, asks("L003", fields=[{"name": "note"}]), SET)
     answer_call(machine)
     assert words(open_question(machine)) == ("plain needs more", "", "")
 
@@ -112,6 +112,19 @@ def test_what_nothing_waits_for_is_called_as_the_plan() -> None:
     }
     added = {"op": "add", "tasks": [{"task_id": "R1"}], "listeners": [alone]}
     assert words(asked(added, SET)) == ("Small", "", "")
+
+
+def test_an_authors_own_question_in_a_patched_plan_is_called_as_its_task() -> None:
+    own = HumanAction(Form((Field("colour"),)))
+    machine = begun(
+        PLAN[0],
+        on("L002", "002 Done", PLAN[1].action, "003"),
+        on("L003", "003 Done", own, "004"),
+        on("L004", "004 Done", ToolAction("plain"), "001"),
+    )
+    patched(machine, SET)
+    answer_call(machine)
+    assert words(open_question(machine)) == ("Small: task 004", "", "")
 
 
 def test_an_authors_own_question_stays_as_it_is() -> None:

@@ -61,6 +61,20 @@ class TestFresh:
         assert (verdict.fresh, verdict.repeats) == (("order",), ("send_email",))
         assert len(verdict.warnings) == 1
 
+    def test_so_is_what_a_persons_snippet_may_call(self) -> None:
+        beside = on("L0", "001 Running", ToolAction("send_email", {"to": WHO}), "000")
+        machine = begun(beside, *LISTENERS)
+        succeed(machine, "L0", {"sent": True})
+        snippet = inserted("send_email", args={})
+        snippet["listener"] = {
+            "listener_id": "R1",
+            "listener_type": "code",
+            "code_snippet": "result = send_email(to='x')",
+            "functions": ["send_email"],
+        }
+        verdict = by_a_person(snippet, state=failed(machine))
+        assert verdict.repeats == ("send_email",)
+
     def test_so_is_what_another_run_has(self) -> None:
         verdict = by_a_person(MAIL, elsewhere=("send_email", "wipe_disk"))
         assert (verdict.fresh, verdict.repeats) == (("order",), ("send_email",))

@@ -91,10 +91,10 @@ def test_a_value_that_is_refused_is_asked_for_as_ever() -> None:
     assert summary(state, OLD) == NO_LONGER_ANYTHING
 
 
-def test_what_was_never_sent_has_no_service_refused() -> None:
-    failure = refusal("unknown field 'who'")
-    state = order(takes(who=TEXT), failure, who="{002.context.nothing}")
-    assert work_of(state, {"order": takes(who=TEXT)}).disowned == []
+def test_a_value_that_would_not_fit_the_old_name_goes_under_the_new_one() -> None:
+    facts = tool("model", optional={"employee": {"type": "integer"}, "staff_id": TEXT})
+    (best,) = sound(order(facts), {"order": facts})
+    assert [one["op"] for one in best.patch.operations] == ["set_args"]
 
 
 def test_the_cause_decides() -> None:

@@ -52,8 +52,8 @@ PERSON: Final = "person"
 
 _with = replacing(Verdict)
 
-_MOST_VALUES: Final = 200
-_MOST_OF_A_MODEL: Final = 20
+MOST_VALUES: Final = 200
+MOST_VALUES_OF_A_MODEL: Final = 20
 """New values: each is named to who is to consent. What has more is not proposed."""
 _LONGEST_VALUE: Final = 80
 
@@ -153,7 +153,7 @@ class _Judgement:
         return new_findings(self.state.plan.plan, self.plan, self.known.catalog)
 
     def touches(self) -> Iterator[Touch]:
-        most = _MOST_OF_A_MODEL if self.by_model else _MOST_VALUES
+        most = MOST_VALUES_OF_A_MODEL if self.by_model else MOST_VALUES
         if (found := len(self.values)) > most:
             told = {"most": most, "n": found}
             many = msg("a patch brings at most {most} new values; this brings {n:,}", **told)
@@ -236,7 +236,7 @@ class _Judgement:
     def warnings(self, success: Rehearsal | None) -> Iterator[str]:
         yield from map(_told_repeat, self.repeats)
         yield from (message for _, message in self.refused)
-        yield from map(_told_value, self.values[:_MOST_VALUES])
+        yield from map(_told_value, self.values[:MOST_VALUES])
         if success is not None and success.cut:
             yield msg("the rehearsal was broken off after too many steps")
         elif success is not None and not success.reached:

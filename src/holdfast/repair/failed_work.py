@@ -86,10 +86,10 @@ class FailedWork:
 
     @cached_property
     def disowned(self) -> list[str]:
-        """Arguments that were sent and that the service says it does not know, though the tool's
-        declaration lets them pass."""
+        """Arguments that the service says it does not know, though the tool's declaration lets them
+        pass."""
         words = f"{self.failure.code}: {self.words}"
-        found = disowned(self.failure.field, words, self.args) if self.step.args is not None else []
+        found = disowned(self.failure.field, words, self.args)
         return [one for one in found if one not in self.unknown]
 
     @cached_property

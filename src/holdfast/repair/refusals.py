@@ -104,7 +104,7 @@ def _repeated(sent: JsonObject, changed: set[str], refusal: Refusal) -> Mapping[
     of the call."""
     was, failure = refusal.args, refusal.failure
     about = accused(failure.field, said(failure.message), was) or [*was, *sent]
-    if changed.isdisjoint(about) or not all(_alike(was, sent, name) for name in about):
+    if not all(_alike(was, sent, name) for name in about):
         return {}
     return {name: sent[name] for name in about if name in changed}
 

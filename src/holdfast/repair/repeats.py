@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator
 
 from holdfast.core.plan.spent import spent_calls
 from holdfast.core.plan.state import PlanState
-from holdfast.model.plan import ToolAction
 from holdfast.model.record import record
 from holdfast.repair.changes import Changed, Changes
+from holdfast.repair.parts import tools_called
 from holdfast.repair.surroundings import Surroundings
 
 ELSEWHERE = ""
@@ -47,12 +47,11 @@ def acting_tools(state: PlanState, changes: Changes, known: Surroundings) -> fro
 
 
 def _acting(state: PlanState, changes: Changes, known: Surroundings) -> Iterator[tuple[str, str]]:
+    """What a snippet names counts: it may call it."""
     for one in changes.listeners:
-        action = one.after.action
-        if not isinstance(action, ToolAction) or _harmless(action.tool, known):
-            continue
-        if _calls_again(state, one):
-            yield one.id, action.tool
+        for tool in tools_called(one.after) if _calls_again(state, one) else ():
+            if not _harmless(tool, known):
+                yield one.id, tool
 
 
 def _harmless(tool: str, known: Surroundings) -> bool:

@@ -88,6 +88,27 @@ def test_a_patch_does_not_take_away_a_check_that_is_under_way() -> None:
         machine.submit(c.ProposePatch(proposed, EVE, ""))
 
 
+def test_another_listener_of_its_agent_keeps_the_check_in_the_plan() -> None:
+    machine = started(
+        on("L001", "001 Running", CALL, "001"),
+        on("L002", "404 Done", AgentAction("clerk", "Do it."), "003"),
+        on("L003", "404 Done", CALL, "005"),
+    )
+    succeed(machine)
+    listener = {
+        "listener_id": "R1",
+        "listener_type": "agent",
+        "agent_id": "clerk",
+        "action_prompt": "Do it.",
+    }
+    first = {"op": "insert_before", "listener_id": "L003", "task": {"task_id": "R1"}}
+    skip = {"op": "skip", "listener_id": "L002"}
+    made = proposal(machine.state, {**first, "listener": listener}, skip)
+    machine.submit(c.ProposePatch(made, EVE, ""))
+    answer(machine)
+    assert len(events(machine, e.PlanPatched)) == 1
+
+
 def test_a_repair_that_has_not_failed_is_not_disproven_by_another_proposal() -> None:
     """A person patches a run that goes on, and then proposes another change, about nothing that
     failed: the first repair counts as disproven (and will be unlearned)."""

@@ -191,7 +191,7 @@ def test_a_trigger_that_is_spelled_otherwise_is_no_difference() -> None:
     spelled = replace(GRANT, trigger_condition="002.status == Done")
     assert difference(PLAN, with_listeners(LOOK, spelled, END)) == ()
     both = replace(GRANT, trigger_task_id=("001", "002"), trigger_condition="Done")
-    one_of_them = replace(both, trigger_condition="002.status == Done")
+    one_of_them = replace(both, trigger_condition="001.status == Done")
     before = with_listeners(LOOK, both, END)
     assert reasons(with_listeners(LOOK, one_of_them, END), before) == [
         "listeners.L2.trigger_condition: no operation changes this"
