@@ -252,6 +252,7 @@ NO_CHAIN = {
     "another task that was there": (waiting_for("001"),),
     "another task than its trigger": (replace(waiting_for("a"), trigger_task_id=("002",)), NEW),
     "more than a status": (replace(GRANT, trigger_condition="002.context.n == 1"),),
+    "two at once": (replace(GRANT, trigger_condition="002.status == Done and 002.context.n"),),
     "a mistake": (replace(GRANT, trigger_condition="002.status ="),),
     "no status": (replace(GRANT, trigger_condition="002.status == Dune"),),
     "several tasks": (replace(waiting_for("a"), trigger_task_id=("a", "002")), NEW),
