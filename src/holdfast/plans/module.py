@@ -254,7 +254,7 @@ class PlannerAgent:
         again also what is known of it."""
         advice = await self._retry_advice(effect, state)
         if self.repairer is not None and isinstance(advice, Retry) and _learns(advice, state):
-            advice = await self.repairer.worth_waiting(advice, effect, state)
+            advice = await self._worth_waiting(self.repairer, advice, effect, state)
         if isinstance(advice, Retry) and effect.retry_count < advice.most:
             return advice, None
         look = await self._look(effect, state)
@@ -263,6 +263,16 @@ class PlannerAgent:
         if look and found and not look.thinks and auto_covers(policy, found, alone=alone):
             return Mend(look.diagnosis, found, advice.why), None
         return advice, None if look is None else self._heard_first(look)
+
+    async def _worth_waiting(
+        self, repairer: Repairer, advice: Retry, effect: ConsultPlanner, state: PlanState
+    ) -> Advice:
+        """As the author has it where nothing can be made of what was learned."""
+        try:
+            return await repairer.worth_waiting(advice, effect, state)
+        except Exception:
+            log.exception("what was learned of %s is not used", effect.listener_id)
+            return advice
 
     async def _look(self, effect: ConsultPlanner, state: PlanState) -> Look | None:
         if self.repairer is None or state.plan.plan.repair.mode is RepairMode.OFF:

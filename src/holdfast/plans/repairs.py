@@ -101,7 +101,9 @@ class Repairer:
             of = (state, case.listener_id, failure, case.case_id)
             return await self.look(*of, has_model=has_model)
         facts = await self._facts(state)
-        asked = await asyncio.to_thread(self._asked, state, case, facts)
+        failed = (state, case.listener_id, case.failure or _NOTHING_SAID)
+        lessons = await self._lessons(*failed, facts.surroundings)
+        asked = await asyncio.to_thread(self._asked, state, case, facts, lessons)
         if hooks is None or case.complaint:
             return await _thought(models, asked, case)
         told = await self._heard(hooks, state, case, asked, facts)
@@ -187,11 +189,14 @@ class Repairer:
             log.warning("what is known of failures cannot be read: %s", error)
             return learning.keeper
 
-    def _asked(self, state: PlanState, case: CaseState, facts: CaseFacts) -> Asked:
+    def _asked(
+        self, state: PlanState, case: CaseState, facts: CaseFacts, lessons: Sequence[Lesson]
+    ) -> Asked:
         plan, ids = state.plan.plan, [one.listener_id for one in state.plan.plan.listeners]
         found = evidence_of(facts.events, case.listener_id)
         failure = case.failure or _NOTHING_SAID
-        of = (state, case.listener_id, failure, found, facts.surroundings)
+        of = (state, case.listener_id, failure, found, facts.surroundings, lessons)
+        past = frozen(state)
         return Asked(
             run_id=state.run_id,
             case_id=case.case_id,
@@ -203,7 +208,7 @@ class Repairer:
             write=plan.repair.write,
             plan=summary_of(plan),
             tools=self._offers(plan),
-            listeners=tuple(one for one in ids if one not in frozen(state)),
+            listeners=tuple(one for one in ids if one not in past),
             taken=frozenset((*ids, *state.plan.task_ids)),
         )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from holdfast.core.plan.state import PlanState
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, NotFound
 from holdfast.journal.codec import decode
 from holdfast.journal.port import DAMAGED_RUN, Journal, RunQuery, RunRow
 from holdfast.repair.experience import NOTHING_LEARNED, Experience, learn
@@ -77,7 +77,10 @@ async def lived_until(
     past = NO_PAST
     found: list[Fact] = []
     while state.version < version:
-        for one in await journal.read(run_id, state.version, min(RECORDS, version - state.version)):
+        records = await journal.read(run_id, state.version, min(RECORDS, version - state.version))
+        if not records:
+            raise NotFound(f"run {run_id} was removed while it was read")
+        for one in records:
             event = decode(one)
             past, facts = facts_of(past, state, one.at, event)
             found += facts

@@ -363,8 +363,7 @@ class TurnLoop:
             self._inform(before, state)
         self._hub.publish(before, state, append.records)
         if type(state) is PlanState and (state.retried or state.repair is not NO_REPAIRS):
-            assert self.learns is not None
-            self.learns(cast(PlanState, before), state, append.records)
+            self._learn(cast(PlanState, before), state, append.records)
         if self.drives is not None:
             actor.answer_readers()
             self.drives.committed(actor, append, turned=state.status is not before.status)
@@ -377,6 +376,14 @@ class TurnLoop:
         if actor.bytes_since >= SNAPSHOT_BYTES and actor.bytes_since >= 4 * actor.snapshot_size:
             actor.bytes_since = 0
             self.background.spawn(self._actors.save_snapshot(actor))
+
+    def _learn(self, before: PlanState, state: PlanState, records: Sequence[Written]) -> None:
+        """What is on disk goes on, whatever becomes of what it teaches."""
+        assert self.learns is not None
+        try:
+            self.learns(before, state, records)
+        except Exception:
+            log.exception("nothing is learned of run %s", state.run_id)
 
     def _tell(self, message: OutboxMessage) -> None:
         """Deliver a message to a run that is carried here; others hear of it from the journal."""
@@ -474,7 +481,16 @@ class TurnLoop:
         await self.post(actor.run_id, await self._executor.consult(actor, effect))
 
     async def _diagnose(self, actor: Actor, effect: f.Diagnose) -> None:
-        envelope = await self._executor.diagnose(actor, effect)
+        """A look reads the journal, however long it is down."""
+        while True:
+            try:
+                envelope = await self._executor.diagnose(actor, effect)
+                break
+            except JournalUnavailable as error:
+                if self.closing:
+                    return
+                log.warning("a case waits for the journal: %s", error, extra=actor.logged)
+                await asyncio.sleep(RETRY_JOURNAL)
         actor.in_flight.pop(diagnosing(effect.case_id, effect.number), None)
         await self.post(actor.run_id, envelope)
 

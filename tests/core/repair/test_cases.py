@@ -637,3 +637,13 @@ class TestThePlanAtEachMoment:
         rehearsed = as_patched(machine.state, found.patch, found.verdict.digest, machine.now)
         assert rehearsed.steps["L002"].status == "ready"
         assert machine.state.steps["L002"].status == "consulting"
+
+    def test_of_several_that_are_asked_about_what_the_patch_changes_is_tried_again(self) -> None:
+        both = [on(one, "001 Running", CALL, f"{one}2") for one in ("A", "L002")]
+        machine = started(*both, on("C", "002 Done", CALL, "001"))
+        for effect in tuple(machine.flying.values()):
+            machine.report(effect, PERMANENT)
+        found = proposal(machine.state, {"op": "set_retry", "listener_id": "L002", "timeout": 9})
+        rehearsed = as_patched(machine.state, found.patch, found.verdict.digest, machine.now)
+        standing = {one: rehearsed.steps[one].status.value for one in ("A", "L002")}
+        assert standing == {"A": "consulting", "L002": "ready"}

@@ -12,6 +12,7 @@ from holdfast.core.plan.patching import apply
 from holdfast.core.plan.planner import both, give_up, retry_moves, why_failed
 from holdfast.core.plan.spent import is_alone
 from holdfast.core.plan.state import PlanState
+from holdfast.core.repair.operations import operations_from_json, touched
 from holdfast.core.repair.state import operations_digest
 from holdfast.core.run.state import StepState
 from holdfast.core.run.steps import wait, why, why_not
@@ -108,10 +109,13 @@ def _go_on_patched(
 
 
 def as_patched(state: PlanState, patch: PlanPatch, digest: str, now: float) -> PlanState:
-    """How a run would stand with a patch, for its rehearsal."""
+    """How a run would stand with a patch, for its rehearsal: of what is consulted about, what the
+    patch changes is tried again."""
     builder = Builder(state, Moment(now))
-    consulting = (one for one, step in sorted(state.steps.items()) if _consults(step))
-    listener_id = next(consulting, "")
+    changed = touched(operations_from_json(patch.operations))
+    consulting = [one for one, step in sorted(state.steps.items()) if _consults(step)]
+    mended = (one for one in consulting if one in changed)
+    listener_id = next(iter([*mended, *consulting]), "")
     builder.emit(CaseOpened(REHEARSED, listener_id))
     _go_on_patched(builder, REHEARSED, listener_id, Proposal(patch, Verdict(digest)))
     return builder.state

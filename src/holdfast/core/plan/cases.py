@@ -263,10 +263,10 @@ def propose_patch(builder: Builder, command: c.ProposePatch) -> None:
     proposal = command.proposal
     if (stale := why_stale(builder.state, proposal)) is not None:
         raise NotAllowed(stale)
-    before = builder.state.repair.pending_for(command.listener_id)
-    close(builder, (command.listener_id,), msg("{by} proposed another repair", by=command.by))
     step = builder.state.steps.get(command.listener_id)
     listener_id = "" if step is None else command.listener_id
+    before = builder.state.repair.pending_for(listener_id)
+    close(builder, (listener_id,), msg("{by} proposed another repair", by=command.by))
     case_id = _new_case(builder, listener_id, None if step is None else step.failure)
     if case_id is None:
         had = len(builder.state.repair.cases)

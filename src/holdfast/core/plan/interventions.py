@@ -61,6 +61,7 @@ def mark_done(builder: Builder, command: c.MarkDone) -> None:
     closed = (*_settled_by(builder, command.task_id), *_spared_by(builder, command.task_id, fired))
     _withdraw(builder, closed, msg("{by} marked {id} done", by=command.by, id=command.task_id))
     builder.emit(TasksEdited(command.by, "mark_done", moves, closed))
+    cases.values_changed(builder)
 
 
 def edit_context(builder: Builder, command: c.EditContext) -> None:
