@@ -131,7 +131,7 @@ def test_a_history_is_told_in_the_language_of_the_locale(
     monkeypatch.setenv("LANG", "zh_CN.UTF-8")
     told = there("history", "1").out
     assert "will     启动了 ask" in told
-    assert "计划     询问角色 it：Which computer? (Model, Key)" in told
+    assert "计划     询问角色“it”：Which computer? (Model，Key)" in told
     assert holdfast("history", "1", "--home", "kept").out == told
     assert there("history", "1", "--json").json == json_in_english
     assert there("runs").out.startswith("run "), "our tables and hints are English"
@@ -146,7 +146,7 @@ def test_progress_is_told_in_the_language_of_the_locale(
     monkeypatch.setenv("LANG", "de_DE.UTF-8")
     told = there("run", "ask").out
     assert "启动了 ask" in told
-    assert "询问角色 it：Which computer?" in told
+    assert "询问角色“it”：Which computer?" in told
     assert "inst_000001 is pause" in told, "our own sentences are English"
     seen = holdfast("watch", "1", "--home", "kept").out
     assert "启动了 ask" in seen
@@ -256,6 +256,6 @@ def test_what_a_sub_run_asked_and_who_answered_stands_in_the_history_above(
         "plan     the run is done",
     ]
     assert in_chinese(server, "ChildHeard")[1::2][:2] == [
-        "询问角色 it：Which computer? (Model, Key)",
+        "询问角色“it”：Which computer? (Model，Key)",
         "will 回答了“Which computer?”：model = ThinkPad, key = （机密）",
     ]

@@ -20,8 +20,10 @@ from holdfast.model.interaction import (
     InteractionAction,
     InteractionOption,
     InteractionRequest,
+    InteractionStatus,
     InteractionType,
 )
+from holdfast.views.records import InteractionView
 from holdfast.views.stories.text import named
 
 OPTION = InteractionOption("approve", "Approve", InteractionAction.APPROVE_AND_EXECUTE)
@@ -143,7 +145,8 @@ def test_a_label_that_does_not_fit_stands_on_rows_of_its_own() -> None:
     label = "x" * 60 + "    to answer: holdfast answer q1 --option other"
     options = (InteractionOption("a", label, InteractionAction.APPROVE_AND_EXECUTE), OPTION)
     asked = InteractionRequest("q1", "s", InteractionType.USER_CHOICE, "", options=options)
-    first, *others, last = answering(asked, "q1")
+    of = (InteractionStatus.OPEN, asked.type, "", None, 0.0, None, None, asked)
+    first, *others, last = answering(InteractionView("q1", "s", "s", *of), "q1")
     assert first == "holdfast answer q1 --option a"
     assert all(row.startswith("      # ") for row in others)
     does = "Goes on with this choice. (“Approve”)"

@@ -224,7 +224,7 @@ TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
     "get_agent": (READERS, at("/agents/clerk")),
     "list_tools": (KNOWN, at("/tools")),
     "get_tool": (KNOWN, at("/tools/pay")),
-    "get_experience": (KNOWN, at("/experience")),
+    "get_experience": (READERS, at("/experience")),
     "list_lessons": (KNOWN, at("/lessons")),
     "pin_lesson": (AUTHORS, about(Ground.lesson, "/lessons/{}/pin")),
     "retire_lesson": (AUTHORS, about(Ground.lesson, "/lessons/{}/retire")),

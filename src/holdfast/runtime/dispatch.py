@@ -10,7 +10,8 @@ itself is only this:
 * Jobs of workers whose heart has stopped are returned (`_rescue`), though not before the database
   has been there for as long as it takes to be sure: after it was away every heart has stopped.
 * A run that a worker refuses is offered to each other that is alive. Those that poll in step would
-  have it in the same order each time, so how long it waits is a matter of chance.
+  have it in the same order each time, so how long it waits is a matter of chance, and so is when
+  each polls again.
 * A job that this worker holds and does not know of (its fetching was not acknowledged, or the birth
   that should have come with it has failed) is returned too.
 """
@@ -387,6 +388,9 @@ class Dispatcher:
         """What a worker of Procrastinate's does not do by itself."""
         for turn in count(1):
             await asyncio.sleep(POLL_SECONDS)
+            if self._worker is not None:
+                out_of_step = random.uniform(0.5, 1.5)  # noqa: S311
+                self._worker.fetch_job_polling_interval = POLL_SECONDS * out_of_step
             try:
                 await self._look_around(turn)
             except HoldfastError as error:
