@@ -257,5 +257,5 @@ def test_what_a_sub_run_asked_and_who_answered_stands_in_the_history_above(
     ]
     assert in_chinese(server, "ChildHeard")[1::2][:2] == [
         "询问角色“it”：Which computer? (Model，Key)",
-        "will 回答了“Which computer?”：model = ThinkPad, key = （机密）",
+        "will 回答了“Which computer?”：model = ThinkPad，key = （机密）",
     ]
