@@ -83,6 +83,8 @@ OURS_TO_MEND = frozenset(
         "a background task failed",
         "run %s could not be recorded",
         "run %s waits for the journal: %s",
+        "a case waits for the journal: %s",
+        "nothing is learned of run %s",
         "run %s could not start %s",
         "run %s could not decide %s",
         "a child run is prepared with its parent's start",
