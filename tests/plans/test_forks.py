@@ -356,7 +356,7 @@ class TestChildRuns:
         with pytest.raises(NotAllowed, match=f"works for {instance.id}, which is pause and may"):
             await app.plans.fork(below, 1)
         await app.cancel(below)
-        assert await instance.wait_until_settled() == "error"
+        await app.engine.wait_for_status(instance.id, frozenset({RunStatus.ERROR}))
         with pytest.raises(NotAllowed, match=f"works for {instance.id}, .*: cancel {instance.id} "):
             await app.plans.fork(below, 1)
         await over(app, instance)

@@ -11,6 +11,7 @@ import pytest
 from holdfast import Holdfast, PlanInstance
 from holdfast.errors import PermanentError
 from holdfast.model.message import ModelSaid
+from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import as_plan
 from holdfast.runtime.relatives import called_elsewhere, called_in_tree
 from holdfast.testing.model_script import Entry, Seen, call
@@ -128,7 +129,7 @@ class TestATreeOfRuns:
         load(app, "p", below("M", "001", "002", "child"), calls("F", "002", "001", "fails"))
         instance = await started(app)
         await app.cancel(f"{instance.id}.M.1")
-        assert await instance.wait_until_settled() == "error"
+        await app.engine.wait_for_status(instance.id, frozenset({RunStatus.ERROR}))
         assert await elsewhere(app, instance.id) == {"mail"}
         await app.resume(instance.id)
         assert await instance.wait_until_settled() == "pause"

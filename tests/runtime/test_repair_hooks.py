@@ -331,6 +331,7 @@ async def test_a_hook_may_be_plain_or_belong_to_the_planner_alone() -> None:
     assert asked == ["case_1: precondition", "case_1"]
 
 
+@pytest.mark.own_store  # the process that is killed owns a home
 async def test_a_process_that_a_hook_takes_down_calls_it_no_more_often_than_it_may(
     tmp_path: Path,
 ) -> None:
